@@ -134,20 +134,12 @@ enum lw_hq_role {
 static lw_always_inline enum lw_hq_role lw_hq_join(struct lw_node *queue, uint64_t self,
 						   struct lw_node *node)
 {
-	uint64_t old = lw_load(&lw_hq_part(queue)->waiters, relaxed);
+	struct lw_node *prev = lw_node_queue_join(queue, self, node, UINT32_MAX);
 
-	do {
-		if (old && !lw_node_queue_is_of(old, self)) {
-			lw_count(node_queue_conflicts);
-			return LW_HQ_ALONE;
-		}
-		/* enter: 0 -> (lock,me), join: (lock,t) -> (lock,me) */
-	} while (!lw_try_cmpxchg(&lw_hq_part(queue)->waiters, &old, self, acq_rel));
-	if (!old) {
-		lw_count(node_queues_taken);
+	if (!prev)
+		return LW_HQ_ALONE;
+	if (prev == node)
 		return LW_HQ_LEADS;
-	}
-	lw_store(&lw_decode_tail((uint32_t)old << LW_TAIL_SHIFT)->next, node, release);
 	return lw_mcs_wait(node) == LW_NODE_HEAD ? LW_HQ_HEADS : LW_HQ_LEADS;
 }
 
@@ -320,11 +312,10 @@ static lw_always_inline void lw_hq_take(union lw_word *lock, uint32_t val, union
  */
 static lw_always_inline void lw_hq_leave(struct lw_hq_waiter *me, struct lw_node *next)
 {
-	if (!me->queue || (!next && lw_node_queue_release(me->queue, me->self)))
-		return;
-	if (!next)
-		next = lw_await_ne(&me->node->next, ~(uintptr_t)0, 0, dependency);
-	lw_mcs_hand_over(next, LW_HQ_LEADER);
+	if (me->queue)
+		next = lw_node_queue_next(me->queue, me->self, me->node, next);
+	if (me->queue && next)
+		lw_mcs_hand_over(next, LW_HQ_LEADER);
 }
 
 /*

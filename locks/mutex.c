@@ -69,18 +69,10 @@
  * thread that has seen it free for LW_MUTEX_REFUSAL polls: the one that should take it does not
  * run. A starved one is open only after LW_MUTEX_RESERVED_FOR.
  *
- * `locked` of a queue node, with the run of hand-overs within its NUMA node above bit 8:
+ * `locked` of a queue node: that of parking.h, with the run of hand-overs within its NUMA node
+ * above bit 8. ABANDONED is also the node of a waiter that leaves a mutex which is left alone. And:
  *
- *   WAITING --> HEAD           the predecessor hands over the head's role
- *   WAITING --> LEADER         the queue of the NUMA node has no place: take one for it
- *   WAITING <-> PARKED         the waiter parks, and wakes by itself
- *   PARKED  --> HEAD, LEADER   the same as above, and the waiter is woken
- *   PARKED  --> PARKED_HEAD    it is in the table of parked heads: the unlock wakes it
- *   HEAD    --> PARKED_HEAD    the head parks
- *   PARKED_HEAD --> HEAD       woken by the thread that unlocks, or awake early
- *   WAITING --> ABANDONED      the wait limit is reached, or the mutex is left alone; who would
- *                              hand over the head's role removes the node and returns its slot
- *   DEAD                       user space: its thread did not survive a fork
+ *   WAITING, PARKED --> LEADER  the queue of the NUMA node has no place: take one for it
  *
  * Promises: mutual exclusion; no waiter is lost; no waiter starves. A place is passed over by
  * LW_MUTEX_RUN hand-overs for each place before it. Its waiter, as head, is passed over for
@@ -97,27 +89,18 @@
  * they leave the queue and arrive once more. Not those in the queue of a NUMA node, and not a
  * thread that waits in a signal handler itself, or has other uses for its slot.
  *
- * Orders: as in the queued spinlock, a thread acquires by a compare-and-swap that acquires, or by a
- * store after a fence that acquires. The release is a store or compare-and-swap that releases.
+ * Orders, besides those of parking.h: as in the queued spinlock, a thread acquires by a
+ * compare-and-swap that acquires, or by a store after a fence that acquires. The release is a store
+ * or compare-and-swap that releases.
  *
- *   - ASLEEP, set by the head itself: a compare-and-swap that releases. It publishes the head's
- *     entry in the table and PARKED_HEAD. The compare-and-swap of lw_mutex_unlock_slow() therefore
- *     acquires. ASLEEP, set by the holder for its successor, is relaxed: only the holder itself
- *     clears it, or the head, which has read PARKED_HEAD with acquire.
- *   - HEAD, LEADER and PARKED_HEAD are stored by a release, and read with acquire: the new head
- *     sees the queue as its predecessor left it, and its predecessor out of the table.
- *   - The last in the queue clears the tail by a release. It pairs with the exchange by which the
- *     next waiter queues, which is queue head at once.
  *   - enter and join of the queue of a NUMA node: see hq.c.
- *   - ABANDONED is stored by a release. A fence that acquires follows its reading, so the slot is
- *     returned after all that its waiter did to it.
+ *   - LEADER is stored by a release and read with acquire, as HEAD is.
  *   - All other flags and OFF_CPU are advice, or are followed by an acquisition: relaxed.
  */
 #include "lock_type.h"
 #include "mutex.h"
 #include "node_queue.h"
-#include "parked_heads.h"
-#include "queue_slot.h"
+#include "parking.h"
 
 /*
  * While the last holder retakes the mutex, a waiter polls after so many pauses, then after twice as
@@ -144,8 +127,6 @@
 
 /* ...for this number of polls: a hand-over to another node takes longer. */
 #define LW_MUTEX_LINGER 64
-/* Polls after which a release by another CPU has, in practice, become visible. */
-#define LW_MUTEX_SETTLE 32
 /* Polls of an arriving thread before it queues behind a head that does not run... */
 #define LW_MUTEX_OPEN_WAIT 500
 /* ...and of one that has PENDING, before the next may have it. */
@@ -173,11 +154,6 @@
  * was set for it, or that the unlock woke it.
  */
 #define LW_MUTEX_RESERVED_FOR 25000
-
-/* `locked` of a queue node: its state, and above it the run of hand-overs that led to this head. */
-#define LW_NODE_STATE	  0xffu
-#define LW_NODE_RUN_SHIFT 8
-#define LW_NODE_TO_HEAD	  (LW_NODE_PARKED_HEAD ^ LW_NODE_HEAD) /* changes one into the other */
 
 enum lw_mutex_outcome {
 	LW_MUTEX_ACQUIRED,
@@ -424,139 +400,23 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t spin)
 }
 
 /*
- * Parking as queue head. An entry in the table of parked heads belongs to who clears ASLEEP.
+ * Handing over the head's role
  */
 
-/* ASLEEP, OPEN -> 0, and our entry is removed. False if the thread that unlocks was first. */
-static bool lw_mutex_leave_table(union lw_word *word)
+/* We are queue head, and run. */
+static void lw_mutex_runs(union lw_word *word)
 {
-	if (!(lw_field_fetch_and(word, pending, (uint8_t)(0xff ^ (LW_ASLEEP_OPEN >> 8)), relaxed) &
-	      (LW_HEAD_ASLEEP >> 8)))
-		return false;
-	lw_parked_take(word);
-	return true;
-}
-
-/* Enter the table, with `flags`. False if the mutex has become free, or the table is full. */
-static bool lw_mutex_enter_table(union lw_word *word, struct lw_node *at, uint16_t flags)
-{
-	struct lw_parked_head *entry = lw_parked_insert(word, at);
-	uint16_t seen = lw_field_load(word, locked_pending, relaxed);
-
-	if (!entry)
-		return false;
-	/* HEAD -> PARKED_HEAD */
-	lw_store(&at->locked, LW_NODE_PARKED_HEAD, relaxed);
-	do {
-		if (!(seen & LW_LOCKED)) {
-			lw_store(&at->locked, LW_NODE_HEAD, relaxed);
-			lw_parked_remove(entry);
-			return false;
-		}
-		/* ASLEEP: 0 -> 1 */
-	} while (!lw_field_try_cmpxchg(word, locked_pending, &seen, seen | flags, release));
-	/* A release in two steps may have missed that we sleep. Then the mutex is free. */
-	if (!lw_release_is_split() ||
-	    (lw_await_ne_bounded(&word->val, LW_LOCKED, LW_LOCKED, LW_MUTEX_SETTLE) & LW_LOCKED) ||
-	    !lw_mutex_leave_table(word))
-		return true;
-	lw_store(&at->locked, LW_NODE_HEAD, relaxed);
-	return false;
-}
-
-/* We are queue head, and may be in the table: leave it, and tell that we run. */
-static void lw_mutex_awake(union lw_word *word, struct lw_node *at)
-{
-	uint32_t state = lw_load(&at->locked, acquire);
-
-	if ((state & LW_NODE_STATE) == LW_NODE_PARKED_HEAD) {
-		if (lw_mutex_leave_table(word)) {
-			lw_store(&at->locked, state ^ LW_NODE_TO_HEAD, relaxed);
-			lw_count(spurious_wakeups);
-			return;
-		}
-		/* The thread that unlocks has removed our entry, and stores HEAD next. */
-		lw_await_eq_soon(&at->locked, LW_NODE_STATE, LW_NODE_HEAD, acquire);
-	}
 	/* OPEN: 1 -> 0 */
 	if (lw_load(&word->val, relaxed) & LW_OPEN)
 		lw_field_fetch_and(word, pending, (uint8_t)(0xff ^ (LW_OPEN >> 8)), relaxed);
 }
 
-/* Park. True if the wait limit is reached. Where a release may miss us, poll the word too. */
-static bool lw_mutex_head_sleep(const struct lw_mutex_waiter *me)
+/* A parked waiter that becomes head is woken by our unlock, if we hold the mutex. */
+static inline enum lw_waking lw_mutex_waking(bool holds_lock)
 {
-	uint32_t parks = 0;
-
-	do {
-		uint32_t state = lw_load(&me->at->locked, relaxed);
-
-		if ((state & LW_NODE_STATE) != LW_NODE_PARKED_HEAD)
-			return false;
-		if (lw_limit_reached(me->limit))
-			return true;
-		parks += lw_park_bounded(&me->at->locked, state, me->limit, parks);
-	} while (!lw_release_is_split() || (lw_load(&me->word->val, relaxed) & LW_LOCKED));
-	return false;
-}
-
-/*
- * Handing over the head's role
- */
-
-/* Make the waiter of `node` queue head. False if it has abandoned the node. */
-static bool lw_mutex_make_head(union lw_word *word, struct lw_node *node, uint32_t run,
-			       bool holds_lock)
-{
-	uint32_t head = LW_NODE_HEAD | run << LW_NODE_RUN_SHIFT, state = LW_NODE_WAITING;
-
-	if (!lw_waiters_park()) {
-		lw_store(&node->locked, head, release);
-		return true;
-	}
-	while (state != LW_NODE_ABANDONED) {
-		bool parked = state == LW_NODE_PARKED;
-		uint32_t slot = parked ? lw_tail_slot(lw_load(&node->tail, relaxed)) : 0;
-		struct lw_parked_head *entry = NULL;
-
-		if (parked && holds_lock)
-			entry = lw_parked_insert(word, node);
-		if (entry) {
-			/* ASLEEP, OPEN: 0 -> 1 */
-			lw_note_time(lw_parked_since(word), lw_timestamp());
-			lw_field_fetch_or(word, pending, LW_ASLEEP_OPEN >> 8, relaxed);
-			/* PARKED -> PARKED_HEAD */
-			if (lw_try_cmpxchg(&node->locked, &state, head ^ LW_NODE_TO_HEAD, release))
-				return true;
-			/* The waiter has woken. ASLEEP, OPEN: 1 -> 0 */
-			lw_field_fetch_and(word, pending, (uint8_t)(0xff ^ (LW_ASLEEP_OPEN >> 8)),
-					   relaxed);
-			lw_parked_remove(entry);
-			continue;
-		}
-		/* WAITING or PARKED -> HEAD */
-		if (lw_try_cmpxchg(&node->locked, &state, head, release)) {
-			if (parked) {
-				lw_count(kicks_at_handoff);
-				lw_unpark(&node->locked, slot);
-			}
-			return true;
-		}
-	}
-	return false;
-}
-
-/* The place behind `place`, whose tail is `tail`. NULL: none, and the queue is empty. */
-static struct lw_node *lw_mutex_next_place(union lw_word *word, struct lw_node *place,
-					   uint32_t tail)
-{
-	struct lw_node *next = lw_load(&place->next, dependency);
-	uint16_t last = (uint16_t)(tail >> LW_TAIL_SHIFT);
-
-	/* (place,*,*) -> (0,*,*) */
-	if (!next && !lw_field_try_cmpxchg(word, tail, &last, 0, release))
-		next = lw_await_ne_soon(&place->next, ~(uintptr_t)0, 0, dependency);
-	return next;
+	if (!lw_waiters_park())
+		return LW_WAKE_NOBODY;
+	return holds_lock ? LW_WAKE_AT_UNLOCK : LW_WAKE_NOW;
 }
 
 /* Our place leaves the word's queue. The first waiter behind it that has not left is head. */
@@ -565,18 +425,8 @@ static void lw_mutex_next_head(const struct lw_mutex_waiter *me, bool holds_lock
 	struct lw_node *next = me->after;
 
 	if (!next)
-		next = lw_mutex_next_place(me->word, me->place, me->place_tail);
-	while (next && !lw_mutex_make_head(me->word, next, 0, holds_lock)) {
-		struct lw_node *abandoned = next;
-		uint32_t tail;
-
-		/* acquire: all that the waiter did to the slot that it abandoned */
-		lw_fence(acquire);
-		tail = lw_load(&abandoned->tail, relaxed);
-		next = lw_mutex_next_place(me->word, abandoned, tail);
-		lw_store(&abandoned->count, 0, relaxed);
-		lw_slot_reclaim(lw_tail_slot(tail));
-	}
+		next = lw_queue_next(me->word, me->place, me->place_tail);
+	lw_pass_role(me->word, next, lw_mutex_waking(holds_lock), LW_OPEN);
 }
 
 /* The place of our NUMA node has left the word's queue: free the queue, or name a new leader. */
@@ -584,10 +434,11 @@ static void lw_mutex_leave_queue(const struct lw_mutex_waiter *me, struct lw_nod
 {
 	uint32_t slot;
 
-	if (!me->queue || (!next && lw_node_queue_release(me->queue, me->self)))
+	if (!me->queue)
 		return;
+	next = lw_node_queue_next(me->queue, me->self, me->node, next);
 	if (!next)
-		next = lw_await_ne_soon(&me->node->next, ~(uintptr_t)0, 0, dependency);
+		return;
 	slot = lw_tail_slot(lw_load(&next->tail, relaxed));
 	if (!lw_waiters_park())
 		lw_store(&next->locked, LW_NODE_LEADER, release);
@@ -627,8 +478,8 @@ static bool lw_mutex_take_over(const struct lw_mutex_waiter *me, uint32_t val)
 	}
 	if (next && (last || me->run < LW_MUTEX_RUN)) {
 		lw_count(local_handoffs);
-		lw_mutex_make_head(word, next,
-				   me->run + (me->retakes_seen ? LW_MUTEX_RUN_WINDOW : 1), true);
+		lw_make_head(word, next, me->run + (me->retakes_seen ? LW_MUTEX_RUN_WINDOW : 1),
+			     lw_mutex_waking(true), LW_OPEN);
 	} else {
 		lw_mutex_next_head(me, true);
 		lw_mutex_leave_queue(me, next);
@@ -681,14 +532,12 @@ static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 			return LW_MUTEX_LEFT;
 		}
 		lw_note_time(lw_parked_since(word), since);
-		if (!lw_mutex_enter_table(word, me->at,
-					  starved ? LW_HEAD_ASLEEP | LW_STARVED : LW_ASLEEP_OPEN))
+		if (!lw_head_enter_table(word, me->at, starved ? LW_STARVED : LW_OPEN))
 			continue;
-		lw_count(halts_at_head);
 		lw_spin_report(false);
 		me->parked = true;
-		limit_reached = lw_mutex_head_sleep(me);
-		lw_mutex_awake(word, me->at);
+		limit_reached = lw_head_sleep(word, me->at, LW_OPEN, me->limit);
+		lw_mutex_runs(word);
 	}
 }
 
@@ -745,8 +594,10 @@ static enum lw_mutex_outcome lw_mutex_wait(struct lw_mutex_waiter *me)
 			lw_count(spurious_wakeups);
 		}
 		state = lw_load(&at->locked, acquire);
-		if (state != LW_NODE_LEADER)
-			lw_mutex_awake(me->word, at);
+		if (state != LW_NODE_LEADER) {
+			lw_head_woken(me->word, at, LW_OPEN);
+			lw_mutex_runs(me->word);
+		}
 	}
 	me->run = state >> LW_NODE_RUN_SHIFT;
 	return state == LW_NODE_LEADER ? LW_MUTEX_LEADS : LW_MUTEX_HEADS;
@@ -758,25 +609,11 @@ static enum lw_mutex_outcome lw_mutex_wait(struct lw_mutex_waiter *me)
  */
 static enum lw_mutex_outcome lw_mutex_join(struct lw_mutex_waiter *me)
 {
-	uint64_t old = lw_load(&lw_hq_part(me->queue)->waiters, relaxed);
-
-	for (uint32_t i = 0; i < LW_MUTEX_JOINS; i++) {
-		if (old && !lw_node_queue_is_of(old, me->self)) {
-			lw_count(node_queue_conflicts);
-			break;
-		}
-		/* enter: 0 -> (lock,me), join: (lock,t) -> (lock,me) */
-		if (!lw_try_cmpxchg(&lw_hq_part(me->queue)->waiters, &old, me->self, acq_rel))
-			continue;
-		if (!old) {
-			lw_count(node_queues_taken);
-			return LW_MUTEX_LEADS;
-		}
-		me->prev = lw_decode_tail((uint32_t)old << LW_TAIL_SHIFT);
-		lw_store(&me->prev->next, me->node, release);
+	me->prev = lw_node_queue_join(me->queue, me->self, me->node, LW_MUTEX_JOINS);
+	if (me->prev && me->prev != me->node)
 		return lw_mutex_wait(me);
-	}
-	me->queue = NULL;
+	if (!me->prev)
+		me->queue = NULL;
 	return LW_MUTEX_LEADS;
 }
 
@@ -977,20 +814,16 @@ void lw_mutex_unlock_slow(struct lw_mutex *mutex)
 		if (lw_mutex_is_starved(seen))
 			lw_note_time(lw_parked_since(word), lw_timestamp());
 		seen = next;
-		found = lw_parked_take(word);
-		if (!found)
-			continue;
-		head = found;
-		slot = lw_tail_slot(lw_load(&head->tail, relaxed));
-		/* PARKED_HEAD -> HEAD */
-		lw_store(&head->locked, lw_load(&head->locked, relaxed) ^ LW_NODE_TO_HEAD, release);
-		lw_count(kicks_at_unlock);
+		found = lw_unlock_head(word, &slot);
+		if (found)
+			head = found;
 	}
 	if (head)
-		lw_unpark(&head->locked, slot);
+		lw_wake(head, slot);
 }
 
 LW_DESCRIBE_LIMITED(mutex, struct lw_mutex,
 		    .summary = "the mutex: spins, parks, and keeps to NUMA nodes; take this one",
-		    .traits = LW_TAIL_WORD | LW_MUTEX_WORD | LW_NUMA_AWARE, .tunables = "mutex_",
+		    .traits = LW_TAIL_WORD | LW_MUTEX_WORD | LW_NUMA_AWARE,
+		    .tunables = "mutex_ pv_latencies",
 		    .origin = "Lockworks; cohort locks of 2012, HQ-spinlock, Long's pvqspinlock");

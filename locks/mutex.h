@@ -15,10 +15,9 @@
 /* Flags beside LW_PENDING: mutex.c has a table of who sets and clears them. */
 #define LW_STARVED     0x1c00u			    /* no arriving thread acquires... */
 #define LW_BYPASS      lw_constant(0x400u, 0x1800u) /* ...if so many have passed over the head */
-#define LW_OPEN	       0x2000u /* others than the waiter that polls may acquire */
-#define LW_RETAKEN     0x4000u /* the last holder has retaken the mutex */
-#define LW_HEAD_ASLEEP 0x8000u /* the queue head sleeps */
-#define LW_ASLEEP_OPEN (LW_HEAD_ASLEEP | LW_OPEN)
+#define LW_OPEN	       0x2000u	 /* others than the waiter that polls may acquire */
+#define LW_RETAKEN     0x4000u	 /* the last holder has retaken the mutex */
+#define LW_HEAD_ASLEEP LW_PARKED /* the queue head sleeps */
 /* Flags that may stay set when nobody holds the mutex or waits for it. */
 #define LW_MAY_STAY (LW_RETAKEN | LW_OPEN | LW_STARVED)
 /*

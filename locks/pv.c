@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * The paravirt queued spinlock: a queue whose waiters halt their virtual CPU (parking.h), and a
- * lock that arriving threads may steal.
+ * lock that arriving threads may steal (stealing.h).
  *
  *   free    (*,0,0) -- an arriving thread, or the queue head            --> held (*,0,1)
  *   held    (0,0,1) -- the first contender sets pending, then acquires   --> held (*,0,1)
@@ -22,11 +22,11 @@
  * Promises: mutual exclusion; no waiter is lost, and none starves; correct without a free queue
  * node.
  *
- * Orders: those of parking.h. A thread acquires by a compare-and-swap, also the one with the
+ * Orders: those of stealing.h. A thread acquires by a compare-and-swap, also the one with the
  * pending bit.
  */
 #include "lock_type.h"
-#include "parking.h"
+#include "stealing.h"
 #include "pv.h"
 
 /* The greatest number of waiters that are kicked ahead of their turn. */
@@ -94,7 +94,7 @@ static enum lw_wait_outcome lw_pv_wait(union lw_word *lock, struct lw_node *node
 				  ? LW_WAIT_HEAD
 				  : lw_queue_sleep(node, tail, limit, true);
 	if (outcome == LW_WAIT_HEAD)
-		lw_head_woken(lock, node);
+		lw_head_woken(lock, node, 0);
 	return outcome;
 }
 
@@ -129,9 +129,9 @@ static enum lw_wait_outcome lw_pv_head(union lw_word *lock, struct lw_node *node
 			if (races)
 				continue;
 		} else {
-			if (!lw_head_enter_table(lock, node))
+			if (!lw_head_enter_table(lock, node, 0))
 				continue;
-			limit_reached = lw_head_sleep(lock, node, limit);
+			limit_reached = lw_head_sleep(lock, node, 0, limit);
 		}
 		if (!starved && starvation_limit != LW_NO_STARVATION_LIMIT)
 			defeats++;
@@ -199,17 +199,19 @@ static inline struct lw_node *lw_pv_next_halted(struct lw_node *node)
 void lw_pv_unlock_slow(struct lw_pv *pv)
 {
 	union lw_word *lock = &pv->word;
-	struct lw_node *kicked[1 + LW_PV_AHEAD_MAX], *node = lw_unlock_head(lock);
+	struct lw_node *kicked[1 + LW_PV_AHEAD_MAX], *node;
 	uint32_t slots[1 + LW_PV_AHEAD_MAX], count = 0;
 
+	node = lw_unlock_head(lock, &slots[0]);
 	while (node) {
-		slots[count] = lw_tail_slot(lw_load(&node->tail, relaxed));
 		kicked[count++] = node;
 		if (count > lw_tunable(pv_kick_ahead) || count > LW_PV_AHEAD_MAX)
 			break;
 		node = lw_pv_next_halted(node);
-		if (node)
+		if (node) {
+			slots[count] = lw_tail_slot(lw_load(&node->tail, relaxed));
 			lw_count(kicks_ahead);
+		}
 	}
 	/* (*,*,2) -> (*,*,0) */
 	lw_field_store(lock, locked, 0, release);

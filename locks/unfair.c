@@ -23,7 +23,7 @@
  *
  * Promises: mutual exclusion; no waiter is lost, and none starves; correct without a free node.
  *
- * Orders, besides those of parking.h:
+ * Orders, besides those of stealing.h:
  *
  *   - A waiter that leaves the queue from the middle changes its neighbours' links while it holds
  *     the lock, and so does the head that hands over its role. Each has acquired the lock after the
@@ -34,7 +34,7 @@
  *     release: a waiter that queues there links itself after that store, not before it.
  */
 #include "lock_type.h"
-#include "parking.h"
+#include "stealing.h"
 #include "unfair.h"
 
 /*
@@ -184,7 +184,7 @@ static enum lw_wait_outcome lw_unfair_wait(union lw_word *lock, struct lw_node *
 	if (outcome == LW_WAIT_ACQUIRED)
 		lw_unfair_leave(lock, node, tail);
 	if (outcome == LW_WAIT_HEAD)
-		lw_head_woken(lock, node);
+		lw_head_woken(lock, node, 0);
 	return outcome;
 }
 
@@ -226,9 +226,9 @@ static enum lw_wait_outcome lw_unfair_head(union lw_word *lock, struct lw_node *
 			if (races)
 				continue;
 		} else if (lw_tunable(unfair_park)) {
-			if (!lw_head_enter_table(lock, node))
+			if (!lw_head_enter_table(lock, node, 0))
 				continue;
-			limit_reached = lw_head_sleep(lock, node, limit);
+			limit_reached = lw_head_sleep(lock, node, 0, limit);
 		}
 		if (!starved && starvation_limit != LW_NO_STARVATION_LIMIT)
 			defeats++;

@@ -11,10 +11,10 @@
  * Promises: mutual exclusion; FIFO among queued waiters; no waiter is lost; correct without a free
  * queue node.
  *
- * Orders: those of parking.h.
+ * Orders: those of stealing.h.
  */
 #include "lock_type.h"
-#include "parking.h"
+#include "stealing.h"
 #include "pv42.h"
 
 /* Wait behind others until we are queue head. */
@@ -24,7 +24,7 @@ static void lw_pv42_wait(union lw_word *lock, struct lw_node *node, uint32_t tai
 				   (uint32_t)lw_tunable(pv42_spin)) == LW_NODE_WAITING)
 		if (lw_queue_sleep(node, tail, NULL, true) == LW_WAIT_HEAD)
 			break;
-	lw_head_woken(lock, node);
+	lw_head_woken(lock, node, 0);
 }
 
 /* Wait as queue head until we have acquired the lock, and hand over the head's role. */
@@ -36,8 +36,8 @@ static void lw_pv42_head(union lw_word *lock, struct lw_node *node, uint32_t tai
 		if (!(val & LW_LOCKED_MASK)) {
 			if (lw_head_acquire(lock, node, tail, val, LW_WAKE_NOW, false))
 				return;
-		} else if (lw_head_enter_table(lock, node)) {
-			lw_head_sleep(lock, node, NULL);
+		} else if (lw_head_enter_table(lock, node, 0)) {
+			lw_head_sleep(lock, node, 0, NULL);
 		}
 	}
 }

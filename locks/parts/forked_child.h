@@ -79,7 +79,7 @@ static inline void lw_forked_empty_parked_heads(const struct lw_node *own)
 			continue;
 		lw_store(&entry->lock, 0, relaxed);
 		/* parked: 1 -> 0; of a mutex, ASLEEP and OPEN: 1 -> 0 */
-		lw_fetch_and(&lock->val, ~(LW_PARKED | LW_ASLEEP_OPEN), relaxed);
+		lw_fetch_and(&lock->val, ~(LW_PARKED | LW_OPEN), relaxed);
 	}
 }
 

@@ -71,7 +71,7 @@ union lw_word {
 };
 
 #define LW_LOCKED	       1u
-#define LW_UNLOCKING	       2u /* parking.h */
+#define LW_UNLOCKING	       2u /* stealing.h */
 #define LW_LOCKED_MASK	       0xffu
 #define LW_PENDING	       0x100u
 #define LW_SERVICE_MASK	       0x3e00u
@@ -108,7 +108,7 @@ static inline void lw_word_unlock(union lw_word *lock)
 }
 
 /*
- * The locks whose waiters park (parking.h): pv, pv42 and unfair
+ * The locks whose waiters steal (stealing.h): pv, pv42 and unfair
  */
 
 /*

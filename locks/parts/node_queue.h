@@ -78,6 +78,47 @@ static inline bool lw_node_queue_release(struct lw_node *queue, uint64_t self)
 }
 
 /*
+ * Join a queue with `node`, which is `self` there, in so many attempts. Returns the waiter before
+ * us, or `node` if we are first, or NULL if we could not join: the queue may serve another lock.
+ */
+static inline struct lw_node *lw_node_queue_join(struct lw_node *queue, uint64_t self,
+						 struct lw_node *node, uint32_t attempts)
+{
+	uint64_t old = lw_load(&lw_hq_part(queue)->waiters, relaxed);
+	struct lw_node *prev;
+
+	do {
+		if (old && !lw_node_queue_is_of(old, self)) {
+			lw_count(node_queue_conflicts);
+			return NULL;
+		}
+		/* enter: 0 -> (lock,me), join: (lock,t) -> (lock,me) */
+		if (!lw_try_cmpxchg(&lw_hq_part(queue)->waiters, &old, self, acq_rel))
+			continue;
+		if (!old) {
+			lw_count(node_queues_taken);
+			return node;
+		}
+		prev = lw_decode_tail((uint32_t)old << LW_TAIL_SHIFT);
+		lw_store(&prev->next, node, release);
+		return prev;
+	} while (--attempts);
+	return NULL;
+}
+
+/*
+ * The queue's place has left the word's queue. Returns the next waiter, `next` if it is known, who
+ * is to be leader; or NULL, and the queue is free.
+ */
+static inline struct lw_node *lw_node_queue_next(struct lw_node *queue, uint64_t self,
+						 struct lw_node *node, struct lw_node *next)
+{
+	if (next || lw_node_queue_release(queue, self))
+		return next;
+	return lw_await_ne_soon(&node->next, ~(uintptr_t)0, 0, dependency);
+}
+
+/*
  * The place in the word's queue that `tail` stands for: a waiter's, or that of a NUMA node. NULL if
  * there are no queues of NUMA nodes: the tail is then that of a thread that did not survive a fork.
  */

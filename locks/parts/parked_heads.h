@@ -4,7 +4,7 @@
  * bounded hash table with linear probing. A lock has one queue head, so it has one entry at most.
  *
  * An entry belongs to its lock from lw_parked_insert() to lw_parked_remove(). The lock word decides
- * which thread removes it (parking.h, mutex.c), so entries need no lock of their own.
+ * which thread removes it (parking.h), so entries need no lock of their own.
  *
  * Orders: an entry is taken by a compare-and-swap that acquires and freed by a store that releases.
  * So its last owner has read `node` before the next owner writes it. Without either order, a thread

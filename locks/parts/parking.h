@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A queue whose waiters park: what pv, pv42 and unfair share. To park is to yield the CPU until
+ * A queue whose waiters park: that of mutex, pv, pv42 and unfair. To park is to yield the CPU until
  * another thread wakes the waiter. In a guest the virtual CPU halts and is kicked.
  *
  * `locked` of a queue node:
@@ -19,26 +19,15 @@
  * Apart from arrivals at its end, only one thread at a time changes the queue: the queue head, when
  * it acquires the lock or leaves at its wait limit. (unfair.c has one more.)
  *
- * The word's flag `parked` says that the queue head is in the table of parked heads. No thread that
- * sees it acquires the lock. The thread that clears it removes the head from the table: either the
- * head itself, when it wakes early, or the thread that unlocks.
- *
- *              acquire                    head parks
- *   (*,*,0) ------------> (*,*,1) --------------------------> parked (*,*,1)
- *      ^        unlock       |     <-- head wakes early --           |
- *      |<--------------------'                                       |
- *      `------------ (*,*,2) <-------------- unlock -----------------'
- *                       removes the head from the table, wakes it
+ * The word's flag `parked` says that the queue head is in the table of parked heads. The thread
+ * that clears it removes the head from the table: either the head itself, when it wakes early, or
+ * the thread that unlocks. A lock may set and clear other flags `with` it, in the same step.
  *
  * An unlock has to release the lock and to see `parked` in one atomic step. Where
  * lw_release_is_split(), it is a load followed by a store, because a compare-and-swap would cost
  * most in programs whose waiters never park. A head that parks between the two is missed: the word
- * is then parked (*,*,0), which no thread acquires. Therefore a head that has just parked polls for
- * longer than such a store takes to become visible, and parks for a bounded time only. This is a
- * 1-0 protocol (Dice 2001).
- *
- * `pending` says that arriving threads should not steal the lock. It is advice: the lock is always
- * acquired by a compare-and-swap that expects `locked` to be 0.
+ * is then parked (*,*,0). Therefore a head that has just parked polls for longer than such a store
+ * takes to become visible, and parks for a bounded time only. This is a 1-0 protocol (Dice 2001).
  *
  * A wake-up is a hint: a waiter that wakes polls again. So one that comes late, or was meant for
  * another, is harmless.
@@ -48,15 +37,13 @@
  *
  * Orders, besides those of queue_node.h and parked_heads.h:
  *
- *   - `locked` of the word: each acquisition is a compare-and-swap that acquires, each release a
- *     store or a compare-and-swap that releases. `pending` and polls are relaxed.
  *   - `parked`, set by the head itself: lw_head_enter_table() releases. It publishes the entry and
- *     PARKED_HEAD. So the compare-and-swap of lw_word_release() acquires too. Without either order
- *     the thread that unlocks finds no entry, or its HEAD is overwritten by PARKED_HEAD.
+ *     PARKED_HEAD. So the compare-and-swap by which the thread that unlocks clears it acquires.
+ *     Without either order that thread finds no entry, or its HEAD is overwritten by PARKED_HEAD.
  *   - `parked`, set by the holder for its successor (lw_make_head), is relaxed: only the holder
  *     clears it, or the head, which has then read PARKED_HEAD with acquire.
- *   - `parked`, cleared by the head: the head has made the entry, or has read PARKED_HEAD. So
- *     relaxed would suffice.
+ *   - `parked`, cleared by the head, is relaxed: the head has made the entry, or has read
+ *     PARKED_HEAD.
  *   - HEAD and PARKED_HEAD are stored by a release, and lw_head_woken() loads them with acquire. So
  *     a new head sees the queue as its predecessor left it, and its predecessor out of the table.
  *     The HEAD of the thread that unlocks is a release for the same reason: a head that wakes only
@@ -65,8 +52,6 @@
  *     waiter queues, which is queue head at once. Without it, the lock could have two entries.
  *   - ABANDONED is stored by a release. A fence that acquires follows its reading, so the slot is
  *     returned after all that its waiter did to it.
- *   - A head that leaves at its wait limit has a fence that acquires (lw_head_leave). It pairs with
- *     the last store of a thread that unlocks, which reads the head's node until then.
  *   - WAITING and PARKED are relaxed: they publish nothing, and compare-and-swaps on one variable
  *     decide whether waiter or waker was first.
  */
@@ -78,63 +63,6 @@
 
 /* Polls after which a release by another CPU has, in practice, become visible. */
 #define LW_SETTLE 32
-/* The number of times that the head sees the lock free, but is too late, which is one defeat. */
-#define LW_RACES lw_constant(1024, 1)
-/* A number of defeats: the queue head never disables stealing. */
-#define LW_NO_STARVATION_LIMIT UINT32_MAX
-
-/* The outcome of a wait, or of a part of it. */
-enum lw_wait_outcome {
-	LW_WAIT_ACQUIRED,  /* the lock is ours, and our node is out of the queue */
-	LW_WAIT_HEAD,	   /* we are queue head */
-	LW_WAIT_LONGER,	   /* we wait behind others */
-	LW_WAIT_LEFT,	   /* the wait limit is reached, and our node is out of the queue */
-	LW_WAIT_ABANDONED, /* the same, but node and slot are no longer ours */
-};
-
-/*
- * Acquiring
- */
-
-/* Poll until the lock is free, or `polls` times. Returns the word of the last poll. */
-static inline uint32_t lw_poll_lock(union lw_word *lock, uint32_t polls)
-{
-	uint32_t val = lw_await_ne_backoff(&lock->val, LW_LOCKED, LW_LOCKED, polls);
-
-	if ((val & LW_LOCKED_MASK) == LW_UNLOCKING)
-		val = lw_await_ne_soon(&lock->val, LW_LOCKED_MASK, LW_UNLOCKING, relaxed);
-	return val;
-}
-
-/* lw_word_take(), if the word, which was seen as `val`, allows stealing. */
-static inline bool lw_word_steal(union lw_word *lock, uint32_t val)
-{
-	return !(val & (LW_LOCKED_PENDING_MASK | LW_PARKED)) && lw_word_take(lock);
-}
-
-/* (*,*,0) -> (*,0,1), or (*,1,1) if `strict`. The word was seen as `val`, free and not parked. */
-static inline bool lw_word_acquire(union lw_word *lock, uint32_t val, bool strict)
-{
-	uint16_t free = (uint16_t)(val & LW_PENDING);
-
-	return lw_field_try_cmpxchg(lock, locked_pending, &free,
-				    strict ? LW_LOCKED | LW_PENDING : LW_LOCKED, acquire);
-}
-
-/* There is no free queue node, or none that may be abandoned: compete for the lock by stealing. */
-static inline bool lw_steal_nodeless(union lw_word *lock, const struct lw_wait_limit *limit,
-				     uint32_t polls)
-{
-	lw_count(nodeless_acquisitions);
-	while (!lw_word_steal(lock, lw_load(&lock->val, relaxed))) {
-		if (lw_limit_reached(limit))
-			return false;
-		lw_pause_long();
-		lw_poll_lock(lock, polls);
-	}
-	return true;
-}
-
 /*
  * Waking, and measuring the time that this takes
  */
@@ -168,114 +96,62 @@ static inline void lw_wake_arrives(struct lw_node *node)
 }
 
 /*
- * Waiting behind others
- */
-
-/* Join the queue. Returns our predecessor, or NULL if we are queue head. */
-static inline struct lw_node *lw_queue_join(union lw_word *lock, struct lw_node *node,
-					    uint32_t tail)
-{
-	struct lw_node *prev;
-	uint32_t old;
-
-	lw_node_init(node);
-	lw_store(&node->tail, tail, relaxed);
-	lw_store(&node->kicked_at, 0, relaxed);
-	old = lw_word_xchg_tail(lock, tail);
-	prev = old ? lw_decode_tail(old) : NULL;
-	if (!prev || lw_is_dead(prev)) {
-		lw_store(&node->locked, LW_NODE_HEAD, relaxed);
-		return NULL;
-	}
-	lw_store(&node->prev, prev, relaxed);
-	lw_store(&prev->next, node, release);
-	return prev;
-}
-
-/*
- * We have polled for long enough. If the wait limit is reached, abandon our node. Otherwise park,
- * if `parks`. LONGER, HEAD or ABANDONED.
- */
-static inline enum lw_wait_outcome lw_queue_sleep(struct lw_node *node, uint32_t tail,
-						  const struct lw_wait_limit *limit, bool parks)
-{
-	uint32_t state = LW_NODE_WAITING;
-
-	if (lw_limit_reached(limit)) {
-		/* WAITING -> ABANDONED; release: all that we did to the slot */
-		if (lw_slot_abandon(lw_tail_slot(tail), lw_try_cmpxchg(&node->locked, &state,
-								       LW_NODE_ABANDONED, release)))
-			return LW_WAIT_ABANDONED;
-		return LW_WAIT_HEAD;
-	}
-	if (!parks)
-		return LW_WAIT_LONGER;
-	/* WAITING -> PARKED */
-	if (!lw_try_cmpxchg(&node->locked, &state, LW_NODE_PARKED, relaxed))
-		return LW_WAIT_HEAD;
-	lw_count(halts_in_queue);
-	lw_park(&node->locked, LW_NODE_PARKED, limit);
-	state = LW_NODE_PARKED;
-	/* Awake before the head's role has come: PARKED -> WAITING */
-	if (!lw_try_cmpxchg(&node->locked, &state, LW_NODE_WAITING, relaxed))
-		return LW_WAIT_HEAD;
-	lw_count(spurious_wakeups);
-	return LW_WAIT_LONGER;
-}
-
-/*
  * Parking as queue head
  */
 
-/* parked: 1 -> 0, and our entry is removed. False if the thread that unlocks was first. */
-static inline bool lw_head_leave_table(union lw_word *lock)
+/* parked and `with`: 1 -> 0, and our entry is removed. False if the thread that unlocks was first.
+ */
+static inline bool lw_head_leave_table(union lw_word *lock, uint32_t with)
 {
-	if (!(lw_field_fetch_and(lock, locked_pending, (uint16_t)(0xffff ^ LW_PARKED), acquire) &
-	      LW_PARKED))
+	if (!(lw_field_fetch_and(lock, pending, (uint8_t)(0xff ^ ((LW_PARKED | with) >> 8)),
+				 relaxed) &
+	      (LW_PARKED >> 8)))
 		return false;
 	lw_parked_take(lock);
 	return true;
 }
 
 /* Enter the table. False if the lock has become free, or the table is full. */
-static inline bool lw_head_enter_table(union lw_word *lock, struct lw_node *node)
+static inline bool lw_head_enter_table(union lw_word *lock, struct lw_node *node, uint32_t with)
 {
 	struct lw_parked_head *entry = lw_parked_insert(lock, node);
-	uint16_t seen = LW_LOCKED;
+	uint16_t seen = lw_field_load(lock, locked_pending, relaxed);
 
 	if (!entry)
 		return false;
 	/* HEAD -> PARKED_HEAD */
 	lw_store(&node->locked, LW_NODE_PARKED_HEAD, relaxed);
-	/* (*,*,1), parked: 0 -> 1 */
-	while (!lw_field_try_cmpxchg(lock, locked_pending, &seen, seen | LW_PARKED, release))
+	do {
 		if (!(seen & LW_LOCKED)) {
 			lw_store(&node->locked, LW_NODE_HEAD, relaxed);
 			lw_parked_remove(entry);
 			return false;
 		}
+		/* (*,*,1), parked and `with`: 0 -> 1 */
+	} while (!lw_field_try_cmpxchg(lock, locked_pending, &seen,
+				       (uint16_t)(seen | LW_PARKED | with), release));
 	/* A release in two steps may have missed that we are parked. Then the lock is free. */
-	if (lw_release_is_split() &&
-	    !(lw_await_ne_bounded(&lock->val, LW_LOCKED_MASK, LW_LOCKED, LW_SETTLE) &
-	      LW_LOCKED_MASK) &&
-	    lw_head_leave_table(lock)) {
-		lw_store(&node->locked, LW_NODE_HEAD, relaxed);
-		return false;
-	}
-	return true;
+	if (!lw_release_is_split() ||
+	    (lw_await_ne_bounded(&lock->val, LW_LOCKED, LW_LOCKED, LW_SETTLE) & LW_LOCKED) ||
+	    !lw_head_leave_table(lock, with))
+		return true;
+	lw_store(&node->locked, LW_NODE_HEAD, relaxed);
+	return false;
 }
 
 /* We are queue head, and may be in the table: leave it. */
-static inline void lw_head_woken(union lw_word *lock, struct lw_node *node)
+static inline void lw_head_woken(union lw_word *lock, struct lw_node *node, uint32_t with)
 {
-	if (lw_load(&node->locked, acquire) == LW_NODE_PARKED_HEAD) {
-		if (lw_head_leave_table(lock)) {
-			lw_store(&node->locked, LW_NODE_HEAD, relaxed);
+	uint32_t state = lw_load(&node->locked, acquire);
+
+	if ((state & LW_NODE_STATE) == LW_NODE_PARKED_HEAD) {
+		if (lw_head_leave_table(lock, with)) {
+			lw_store(&node->locked, state ^ LW_NODE_TO_HEAD, relaxed);
 			lw_count(spurious_wakeups);
 			return;
 		}
 		/* The thread that unlocks has removed our entry, and stores HEAD next. */
-		lw_await_eq_soon(&node->locked, ~0u, LW_NODE_HEAD, acquire);
+		lw_await_eq_soon(&node->locked, LW_NODE_STATE, LW_NODE_HEAD, acquire);
 	}
 	lw_wake_arrives(node);
 }
@@ -284,7 +160,7 @@ static inline void lw_head_woken(union lw_word *lock, struct lw_node *node)
  * Park until we are woken or the wait limit is reached. True if the limit is reached. Where a
  * release may miss us, the park also ends when we see the lock free.
  */
-static inline bool lw_head_sleep(union lw_word *lock, struct lw_node *node,
+static inline bool lw_head_sleep(union lw_word *lock, struct lw_node *node, uint32_t with,
 				 const struct lw_wait_limit *limit)
 {
 	uint32_t parks = 0;
@@ -292,13 +168,16 @@ static inline bool lw_head_sleep(union lw_word *lock, struct lw_node *node,
 
 	lw_count(halts_at_head);
 	do {
-		parks += lw_park_bounded(&node->locked, LW_NODE_PARKED_HEAD, limit, parks);
-		if (lw_load(&node->locked, relaxed) != LW_NODE_PARKED_HEAD)
+		uint32_t state = lw_load(&node->locked, relaxed);
+
+		if ((state & LW_NODE_STATE) != LW_NODE_PARKED_HEAD)
 			break;
 		limit_reached = lw_limit_reached(limit);
-	} while (!limit_reached && lw_release_is_split() &&
-		 (lw_load(&lock->val, relaxed) & LW_LOCKED));
-	lw_head_woken(lock, node);
+		if (limit_reached)
+			break;
+		parks += lw_park_bounded(&node->locked, state, limit, parks);
+	} while (!lw_release_is_split() || (lw_load(&lock->val, relaxed) & LW_LOCKED));
+	lw_head_woken(lock, node, with);
 	return limit_reached;
 }
 
@@ -313,13 +192,17 @@ enum lw_waking {
 	LW_WAKE_AT_UNLOCK, /* it is woken by the next unlock, that of the caller */
 };
 
-/* Make the waiter of `node` queue head. False if it has abandoned the node. */
-static inline bool lw_make_head(union lw_word *lock, struct lw_node *node, enum lw_waking waking)
+/*
+ * Make the waiter of `node` queue head, after `run` hand-overs within its NUMA node. False if it
+ * has abandoned the node.
+ */
+static inline bool lw_make_head(union lw_word *lock, struct lw_node *node, uint32_t run,
+				enum lw_waking waking, uint32_t with)
 {
-	uint32_t state = LW_NODE_WAITING;
+	uint32_t head = LW_NODE_HEAD | run << LW_NODE_RUN_SHIFT, state = LW_NODE_WAITING;
 
 	if (waking == LW_WAKE_NOBODY) {
-		lw_mcs_hand_over(node, LW_NODE_HEAD);
+		lw_mcs_hand_over(node, head);
 		return true;
 	}
 	while (state != LW_NODE_ABANDONED) {
@@ -330,21 +213,23 @@ static inline bool lw_make_head(union lw_word *lock, struct lw_node *node, enum 
 		if (parked && waking == LW_WAKE_AT_UNLOCK)
 			entry = lw_parked_insert(lock, node);
 		if (entry) {
-			/* parked: 0 -> 1 */
-			lw_field_fetch_or(lock, locked_pending, LW_PARKED, relaxed);
+			lw_note_time(lw_parked_since(lock), lw_timestamp());
+			/* parked and `with`: 0 -> 1 */
+			lw_field_fetch_or(lock, pending, (uint8_t)((LW_PARKED | with) >> 8),
+					  relaxed);
 			/* PARKED -> PARKED_HEAD */
-			if (lw_try_cmpxchg(&node->locked, &state, LW_NODE_PARKED_HEAD, release))
+			if (lw_try_cmpxchg(&node->locked, &state, head ^ LW_NODE_TO_HEAD, release))
 				return true;
-			/* The waiter has woken, parked: 1 -> 0 */
-			lw_field_fetch_and(lock, locked_pending, (uint16_t)(0xffff ^ LW_PARKED),
-					   relaxed);
+			/* The waiter has woken, parked and `with`: 1 -> 0 */
+			lw_field_fetch_and(lock, pending,
+					   (uint8_t)(0xff ^ ((LW_PARKED | with) >> 8)), relaxed);
 			lw_parked_remove(entry);
 			continue;
 		}
 		if (parked)
 			lw_wake_begins(node);
 		/* WAITING or PARKED -> HEAD */
-		if (lw_try_cmpxchg(&node->locked, &state, LW_NODE_HEAD, release)) {
+		if (lw_try_cmpxchg(&node->locked, &state, head, release)) {
 			if (parked) {
 				lw_count(kicks_at_handoff);
 				lw_wake(node, slot);
@@ -369,16 +254,15 @@ static inline struct lw_node *lw_queue_next(union lw_word *lock, struct lw_node 
 }
 
 /*
- * Our node leaves the front of the queue. The first waiter behind it that has not abandoned its
- * node is queue head. If there is none, others may steal again.
+ * `next`, or the first behind it that has not abandoned its node, gets the head's role. False if
+ * there is none; then the queue is empty.
  */
-static inline void lw_hand_over(union lw_word *lock, struct lw_node *node, uint32_t tail,
-				enum lw_waking waking, bool strict)
+static inline bool lw_pass_role(union lw_word *lock, struct lw_node *next, enum lw_waking waking,
+				uint32_t with)
 {
-	struct lw_node *next = lw_queue_next(lock, node, tail);
-
-	while (next && !lw_make_head(lock, next, waking)) {
+	while (next && !lw_make_head(lock, next, 0, waking, with)) {
 		struct lw_node *abandoned = next;
+		uint32_t tail;
 
 		/* acquire: all that the waiter did to the slot that it abandoned */
 		lw_fence(acquire);
@@ -387,82 +271,25 @@ static inline void lw_hand_over(union lw_word *lock, struct lw_node *node, uint3
 		lw_store(&abandoned->count, 0, relaxed);
 		lw_slot_reclaim(lw_tail_slot(tail));
 	}
-	/* (0,1,*) -> (0,0,*) */
-	if (!next && strict)
-		lw_fetch_and(&lock->val, ~LW_PENDING, relaxed);
+	return next;
 }
 
 /*
- * We are queue head, and saw the lock free, as `val`: acquire it, and hand over the head's role.
- * `strict`: no thread may steal from the new head, not even while it wakes up.
+ * Take the head out of the table: its node and slot. NULL only in the child of a fork. The head may
+ * leave at its wait limit, so after HEAD its node is not accessed.
  */
-static inline bool lw_head_acquire(union lw_word *lock, struct lw_node *node, uint32_t tail,
-				   uint32_t val, enum lw_waking waking, bool strict)
-{
-	struct lw_node *next;
-
-	/* (head,*,0) -> (0,0,1): nobody else queues; release: we are out of the table */
-	if ((val & LW_TAIL_MASK) == tail)
-		return lw_try_cmpxchg(&lock->val, &val, LW_LOCKED, acq_rel);
-	/* Fetch the successor's node at the same time as the word. */
-	next = lw_load(&node->next, relaxed);
-	if (next)
-		lw_prefetch_write(&next->locked);
-	if (!lw_word_acquire(lock, val, strict))
-		return false;
-	lw_hand_over(lock, node, tail, waking, strict);
-	return true;
-}
-
-/* The wait limit is reached: hand over the head's role, without the lock. */
-static inline void lw_head_leave(union lw_word *lock, struct lw_node *node, uint32_t tail,
-				 bool strict)
-{
-	/* acquire: the thread that woke us no longer accesses our node */
-	lw_fence(acquire);
-	lw_hand_over(lock, node, tail, LW_WAKE_NOW, strict);
-}
-
-/* (*,*,*) -> (*,1,*) */
-static inline void lw_disable_stealing(union lw_word *lock)
-{
-	lw_fetch_or(&lock->val, LW_PENDING, relaxed);
-}
-
-/* (*,1,*) -> (*,0,*) */
-static inline void lw_allow_stealing(union lw_word *lock)
-{
-	lw_fetch_and(&lock->val, ~LW_PENDING, relaxed);
-}
-
-/*
- * Unlocking: lw_word_release() has returned true, and the word is (*,*,2)
- */
-
-/* Take the head out of the table. NULL only in the child of a fork. */
-static inline struct lw_node *lw_unlock_head(union lw_word *lock)
+static inline struct lw_node *lw_unlock_head(union lw_word *lock, uint32_t *slot)
 {
 	struct lw_node *head = lw_parked_take(lock);
 
 	if (head) {
 		lw_wake_begins(head);
+		*slot = lw_tail_slot(lw_load(&head->tail, relaxed));
 		/* PARKED_HEAD -> HEAD */
-		lw_store(&head->locked, LW_NODE_HEAD, release);
+		lw_store(&head->locked, lw_load(&head->locked, relaxed) ^ LW_NODE_TO_HEAD, release);
 		lw_count(kicks_at_unlock);
 	}
 	return head;
-}
-
-/* Finish the release, and wake the head. Lock and node may be gone after the release. */
-static inline void lw_unlock_parked(union lw_word *lock)
-{
-	struct lw_node *head = lw_unlock_head(lock);
-	uint32_t slot = head ? lw_tail_slot(lw_load(&head->tail, relaxed)) : 0;
-
-	/* (*,*,2) -> (*,*,0) */
-	lw_field_store(lock, locked, 0, release);
-	if (head)
-		lw_wake(head, slot);
 }
 
 #endif

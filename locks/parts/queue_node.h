@@ -16,7 +16,7 @@
 
 /*
  * Values of `locked`. Each lock has the first two. The others are those of the locks whose waiters
- * park, as parking.h and mutex.c describe. hq.c has one of its own, and CNA stores tails of
+ * park, as parking.h describes. hq.c has one of its own, and CNA stores tails of
  * the word there.
  */
 #define LW_NODE_WAITING	    0
@@ -26,6 +26,11 @@
 #define LW_NODE_ABANDONED   4
 #define LW_NODE_DEAD	    5 /* user space, all locks: its thread did not survive a fork */
 #define LW_NODE_LEADER	    6
+
+/* Above the state, the mutex has the run of hand-overs within a NUMA node that led to this head. */
+#define LW_NODE_STATE	  0xffu
+#define LW_NODE_RUN_SHIFT 8
+#define LW_NODE_TO_HEAD	  (LW_NODE_PARKED_HEAD ^ LW_NODE_HEAD) /* changes one into the other */
 
 struct lw_node {
 	lw_atomic(struct lw_node *) next;

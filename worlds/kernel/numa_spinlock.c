@@ -57,7 +57,7 @@ static_assert(MAX_NUMNODES <= LW_MAX_NUMA_NODES);
 #ifdef CONFIG_LOCKWORKS_MUTEX
 /* Stock code ignores the bits that stay in an unlocked word, and no bit is that of HQ. */
 static_assert(!(LW_MAY_STAY & ~_Q_SERVICE_MASK));
-static_assert(!((LW_MAY_STAY | LW_ASLEEP_OPEN) & _Q_HQ_VAL));
+static_assert(!((LW_MAY_STAY | LW_PARKED) & _Q_HQ_VAL));
 /* Bits of HQ never look like a halted queue head to the unlock of pv-mutex. */
 static_assert(!(LW_SERVICE_MASK & LW_HEAD_ASLEEP));
 #endif

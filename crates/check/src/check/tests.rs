@@ -204,6 +204,7 @@ fn assert_symmetry_hides_none(of: &[(&str, Memory)]) {
             "pending_bit.h",
             "queue_slot.h",
             "parking.h",
+            "stealing.h",
             "pv42.c",
             "parked_heads.h",
             "lock_word.h",
