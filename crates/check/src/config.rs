@@ -337,6 +337,29 @@ impl Config {
     }
 
     /// The object under check.
+    /// Options with which other forms of the lock are checked: those that programs run, and that of waiters which only spin, where this is
+    /// the form of a guest.
+    pub fn other_forms(&self) -> Vec<&'static str> {
+        let is_form = |change: fn(&mut Self)| {
+            let mut form = self.clone();
+            change(&mut form);
+            let head_parks =
+                matches!(form.subject(), Ok(Subject::Lock(lock)) if has_parking_head(lock));
+            head_parks && form.validate().is_ok()
+        };
+        if self.split_release || self.never_park || self.fork {
+            return Vec::new();
+        }
+        let mut forms = Vec::new();
+        if is_form(|form| form.split_release = true) {
+            forms.push("--split-release (programs)");
+        }
+        if is_form(|form| form.never_park = true) {
+            forms.push("--never-park (waiters only spin)");
+        }
+        forms
+    }
+
     pub(crate) fn subject(&self) -> Result<Subject, ConfigError> {
         self.validate_numbers()?;
         let lockref = || locks::lockref_types().find(|lockref| lockref.name() == self.lock);

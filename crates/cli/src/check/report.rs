@@ -367,6 +367,10 @@ impl fmt::Display for CheckReport {
         if let Some(found) = &self.counterexample {
             return f.write_str(&run(found));
         }
+        let forms = self.config.other_forms();
+        if !forms.is_empty() {
+            writeln!(f, "  other forms of this lock: {}", forms.join(", "))?;
+        }
         if !self.events.is_empty() {
             let events: Vec<String> = self.events.iter().map(counted).collect();
             let events = format!("  happened: {}", events.join(", "));
