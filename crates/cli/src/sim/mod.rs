@@ -204,9 +204,14 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
     });
     let reference = reference(args.reference.as_deref(), &plan.locks)?;
     let finished = Arc::new(Mutex::new(Vec::new()));
-    let on_interruption = (Arc::clone(&plan), Arc::clone(&finished), args.json);
+    let on_interruption = (
+        Arc::clone(&plan),
+        Arc::clone(&finished),
+        args.json,
+        args.plot.clone(),
+    );
     interruption::before_exit(move || {
-        let (plan, finished, as_json) = on_interruption;
+        let (plan, finished, as_json, plot) = on_interruption;
         let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows: Vec<SimulationRow> = std::mem::take(&mut finished);
         let points = plan.points();
@@ -217,10 +222,14 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         };
         rows.sort_by_key(place);
         let number = rows.len();
-        if number > 0
-            && let Ok(text) = printed(&plan, &results(&plan, reference, rows), as_json)
-        {
-            let _ = output::print(&text);
+        if number > 0 {
+            let results = results(&plan, reference, rows);
+            if let Ok(text) = printed(&plan, &results, as_json) {
+                let _ = output::print(&text);
+            }
+            if let Some(Err(error)) = plot.map(|path| plot::draw(&path, &results)) {
+                eprintln!("lockworks: {error:#}");
+            }
         }
         eprintln!(
             "lockworks: interrupted after {number} of {} runs",
