@@ -55,6 +55,7 @@ Colours and progress bars appear on terminals only; NO_COLOR=1 turns colours off
 
 Examples:
   lockworks run -- redis-server --io-threads 4
+  lockworks profile --pid 4711
   lockworks torture --lock qspinlock,cna,pthread_mutex --threads 1,2,4
   lockworks check --lock cna --threads 3 --nodes 2
   lockworks --verbose machines this -o here.toml";
@@ -163,6 +164,9 @@ enum Command {
     Check(Box<check::CheckArgs>),
     Kernel(kernel::KernelArgs),
     Sweep(Box<lockworks_sweep::SweepArgs>),
+    // `profile` names it; it shows the same, as it happens.
+    #[command(hide = true)]
+    Top(lockworks_profile::TopArgs),
     #[command(hide = true)]
     Share(share::ShareArgs),
 }
@@ -245,6 +249,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Run(args) => run::command(args),
         Command::Compare(args) => compare::command(args),
         Command::Profile(args) => lockworks_profile::command(args),
+        Command::Top(args) => lockworks_profile::top(args),
         Command::Report(args) => report::command(args),
         Command::Share(args) => share::command(args, Cli::command(), self::command()),
     }

@@ -1,6 +1,7 @@
 //! The `lockworks` command from outside. One program has all of these tests, so that two of them run at
 //! any time until the last.
 
+mod attach;
 mod checked;
 mod command;
 mod compare;

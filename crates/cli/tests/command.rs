@@ -111,6 +111,7 @@ fn help_fits_the_terminal() {
         "run",
         "compare",
         "profile",
+        "top",
         "report",
     ];
     for command in commands {

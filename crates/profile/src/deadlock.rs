@@ -25,28 +25,13 @@ pub struct Deadlocked {
 
 /// The first circle of waiting threads in a process. Empty: there is none.
 pub fn of(record: &Record, places: &mut Places) -> Vec<Deadlocked> {
-    let acquisitions = || record.acquisitions.iter();
-    let waits: HashMap<u64, &Acquisition> = acquisitions()
-        .filter(|one| one.acquired.is_none() && one.call.is_some())
-        .map(|one| (one.thread, one))
-        .collect();
-    let holds: HashMap<u64, &Acquisition> = acquisitions()
-        .filter(|one| one.acquired.is_some() && one.released.is_none())
-        .map(|one| (one.lock, one))
-        .collect();
-    let next = |thread: u64| Some(holds.get(&waits.get(&thread)?.lock)?.thread);
-    let mut threads: Vec<u64> = waits.keys().copied().collect();
-    threads.sort_unstable();
-    let Some(circle) = threads.into_iter().find_map(|first| circle(first, next)) else {
-        return Vec::new();
-    };
+    let holds = holds(&record.acquisitions);
+    let circle = circle_of(&record.acquisitions).into_iter();
     circle
-        .into_iter()
-        .map(|thread| {
-            let wait = waits[&thread];
+        .map(|wait| {
             let hold = holds[&wait.lock];
             Deadlocked {
-                thread,
+                thread: wait.thread,
                 waits_for: places.lock(record, wait.lock),
                 waits_at: places.name(record, wait.call),
                 held_by: hold.thread,
@@ -54,6 +39,30 @@ pub fn of(record: &Record, places: &mut Places) -> Vec<Deadlocked> {
             }
         })
         .collect()
+}
+
+/// The locks that threads hold, by address.
+fn holds(acquisitions: &[Acquisition]) -> HashMap<u64, &Acquisition> {
+    let holds = acquisitions
+        .iter()
+        .filter(|one| one.acquired.is_some() && one.released.is_none());
+    holds.map(|one| (one.lock, one)).collect()
+}
+
+/// The waits of the threads of the first circle. Empty: there is none.
+pub fn circle_of(acquisitions: &[Acquisition]) -> Vec<&Acquisition> {
+    let waits: HashMap<u64, &Acquisition> = acquisitions
+        .iter()
+        .filter(|one| one.acquired.is_none() && one.call.is_some())
+        .map(|one| (one.thread, one))
+        .collect();
+    let holds = holds(acquisitions);
+    let next = |thread: u64| Some(holds.get(&waits.get(&thread)?.lock)?.thread);
+    let mut threads: Vec<u64> = waits.keys().copied().collect();
+    threads.sort_unstable();
+    let circle = threads.into_iter().find_map(|first| circle(first, next));
+    let circle = circle.unwrap_or_default().into_iter();
+    circle.map(|thread| waits[&thread]).collect()
 }
 
 /// The circle that a thread is in: it, the thread that it waits for, and so on.

@@ -1,6 +1,7 @@
 //! `lockworks profile`: which mutexes and rwlocks of a program are hot, and what would help.
 
 mod advice;
+mod attach;
 mod clock;
 mod deadlock;
 mod hotspots;
@@ -39,7 +40,10 @@ use lockworks_ui::timeline as file;
 use record::Record;
 use report::ProfileReport;
 
-/// Run a program and say which of its pthread mutexes and rwlocks are hot, and what would help.
+pub use attach::top::{TopArgs, command as top};
+
+/// Run a program and say which of its pthread mutexes and rwlocks are hot, and what would help. Or look at a
+/// process that runs.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct ProfileArgs {
@@ -55,6 +59,24 @@ pub struct ProfileArgs {
     /// error
     #[arg(long)]
     json: bool,
+
+    /// Look at a process that runs already, instead of starting a program
+    #[arg(
+        long,
+        value_name = "PID",
+        value_parser = value_parser!(u32).range(1..),
+        conflicts_with_all = ["command", "slow", "plot", "trace"]
+    )]
+    pid: Option<u32>,
+
+    /// Seconds to look at the process; ^C ends it before
+    #[arg(long, value_name = "S", default_value = "10", conflicts_with = "command", value_parser = attach::seconds)]
+    seconds: f64,
+
+    /// Samples a second, at most: there are fewer if they would take more than 0.5 % of the CPUs
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u32).range(1..=1000),
+        conflicts_with = "command")]
+    hz: u32,
 
     /// Draw the waits for each lock in FILE, an .svg or .html
     #[arg(long, value_name = "FILE")]
@@ -72,7 +94,11 @@ pub struct ProfileArgs {
     pub is_part: bool,
 
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(
+        required_unless_present = "pid",
+        trailing_var_arg = true,
+        value_name = "PROGRAM"
+    )]
     command: Vec<OsString>,
 }
 
@@ -108,8 +134,23 @@ measured. Trylocks and timed locks that fail are not counted. A process has room
 locks, by address, in which readers and writers of an rwlock count as two; acquisitions of others are counted as lost. Measuring a lock and its unlock \
 takes some 20 ns, or 50 ns where the kernel does not keep time by the time stamp counter, so very short critical sections look more contended than they are.
 
+--pid looks at a process that runs already, of the same user. Nothing is stopped, and nothing is loaded into \
+it. Threads are sampled: which of them sleep in the futex system call, for which lock, and what the lock's holder does \
+meanwhile. The columns of these tables:
+  waited: time that all threads together waited for the lock, and the longest wait so far.
+  waiters: threads that waited at a time, on average.
+  meanwhile: what the holder did. Where it slept is known; where it ran is not.
+  waits now: the threads that waited for a lock in the last sample, for how long at least, and which thread \
+holds it.
+  other waits: those for conditions, semaphores, threads, and for locks that glibc does not know.
+Only threads that sleep are seen to wait, not those that poll. The report says for how much of the time \
+threads ran, which is more than they can have polled. The command ends early, with status 1, if threads have \
+deadlocked. `lockworks top` shows the same for all processes of the user, as a table that changes.
+
 Examples:
   lockworks profile -- ./server --threads 8
+  lockworks profile --pid 4711 --seconds 30
+  lockworks top
   lockworks profile --top 3 -- python3 -m test test_threading
   lockworks profile --json -o profile.json -- redis-server --io-threads 4";
 
@@ -138,6 +179,17 @@ const ROOM: u64 = 512 << 20;
 /// Runs the command.
 pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
     args.destination.check()?;
+    if let Some(pid) = args.pid {
+        let top = args.top as usize;
+        return attach::profile(
+            pid,
+            args.seconds,
+            args.hz,
+            top,
+            args.json,
+            &args.destination,
+        );
+    }
     plot::check(args.plot.as_deref())?;
     args.trace.as_deref().map_or(Ok(()), file::check)?;
     let (report, records, status) = args.profile()?;

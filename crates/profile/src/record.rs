@@ -32,6 +32,7 @@ const BITS: [u32; 4] = [128, 16, 32, 64];
 const COMPLETE: u32 = 2;
 
 /// The record of one process.
+#[derive(Default)]
 pub struct Record {
     /// The number of the process.
     pub pid: u64,
@@ -346,6 +347,16 @@ impl Acquisition {
 }
 
 impl Module {
+    /// Code of a file that is mapped at these addresses.
+    pub fn new(start: u64, end: u64, offset: u64, path: PathBuf) -> Self {
+        Self {
+            start,
+            end,
+            offset,
+            path,
+        }
+    }
+
     /// The address where the code was mapped, and its offset in the file.
     pub fn start(&self) -> (u64, u64) {
         (self.start, self.offset)

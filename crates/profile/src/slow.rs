@@ -73,7 +73,8 @@ impl SlowWaits {
         Some((&longest.doing, longest.share))
     }
 
-    fn add(&mut self, doing: &Doing, ns: u64) {
+    /// Adds time for which the holder was occupied with this.
+    pub fn add(&mut self, doing: &Doing, ns: u64) {
         self.waited_ns += ns;
         match self.causes.iter_mut().find(|cause| cause.doing == *doing) {
             Some(cause) => cause.ns += ns,
@@ -119,7 +120,7 @@ impl Doing {
     }
 
     /// The activity, in words.
-    fn words(&self) -> String {
+    pub fn words(&self) -> String {
         let at = || self.at.as_ref().map_or("?".to_owned(), Place::full_name);
         let or = |detail: &Option<String>| detail.clone().unwrap_or_default();
         match self.what {
