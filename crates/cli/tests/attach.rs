@@ -176,6 +176,11 @@ fn top_shows_the_same_each_second() {
         .find(|line| line.contains("hot, at_hot attach.c"));
     let hot = hot.unwrap_or_else(|| panic!("{}", text(&shown.stdout)));
     assert!(hot.contains("holder slept in read"), "{hot}");
+}
+
+#[test]
+fn top_finds_the_processes_of_the_user() {
+    let program = Running::new(&[]);
     let all = output(&["top", "--seconds", "0.2", "--json"]);
     let mut reports = text(&all.stdout)
         .lines()

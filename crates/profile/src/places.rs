@@ -270,8 +270,8 @@ fn demangled(symbol: &str) -> String {
 }
 
 /// Whether the function belongs to the C++ library.
-fn is_wrapper(function: &str) -> bool {
-    ["std::", "__gthread_", "__gnu_cxx::"]
+pub fn is_wrapper(function: &str) -> bool {
+    ["std::", "__gthread_", "__gnu_cxx::", "__glibcxx_"]
         .iter()
         .any(|prefix| function.starts_with(prefix))
 }

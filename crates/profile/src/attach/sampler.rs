@@ -136,7 +136,9 @@ pub struct Now {
     pub holder_name: Option<String>,
     /// Its occupation.
     pub holder: String,
-    /// The calls on its stack, from inside to outside, if it sleeps.
+    /// The calls on the stack of the thread, from inside to outside.
+    pub stack: Vec<Place>,
+    /// Those on the holder's stack, if it sleeps.
     pub holder_stack: Vec<Place>,
 }
 
@@ -266,6 +268,7 @@ impl Sampler {
                 held_by,
                 holder_name: held_by.and_then(|tid| Some(self.threads.get(&tid)?.name.clone())),
                 holder: meanwhile(&doing),
+                stack: self.stack(tid, places),
                 holder_stack: held_by.map_or(Vec::new(), |tid| self.stack(tid, places)),
             });
         }

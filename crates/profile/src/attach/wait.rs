@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::attach::process::{Frame, Process, State};
 use crate::attach::stack::{Stack, Unwinder};
-use crate::places::Place;
+use crate::places::{Place, is_wrapper};
 
 /// Libraries in which the functions are that programs call to wait.
 const LIBRARIES: [&str; 6] = [
@@ -205,10 +205,7 @@ fn entry(stack: &Stack, place_of: &mut impl FnMut(u64) -> Place) -> (String, Opt
             is_library.is_some_and(|name| LIBRARIES.iter().any(|library| name == *library));
         if !is_library && !is_entry(&function) && at > 0 {
             // Members of std::mutex and the like, if they are not inlined.
-            let is_wrapper = ["std::", "__gthread_"]
-                .iter()
-                .any(|begin| function.starts_with(begin));
-            match is_wrapper && at + 1 < stack.calls.len() {
+            match is_wrapper(&function) && at + 1 < stack.calls.len() {
                 true => continue,
                 false => return (entry, Some(at)),
             }
