@@ -25,6 +25,9 @@ pub const PRELOAD: &str = "liblockworks-preload.so";
 /// The value that the word of a mutex has in glibc while threads may wait.
 const CONTENDED: u32 = 2;
 
+/// The bit of the readers of an rwlock that says that some wait until they may read.
+const READERS_WAIT: u32 = 4;
+
 /// The types and properties of a mutex that glibc stores in its kind, and those of the preload library.
 const KINDS: u32 = 0x7ff;
 
@@ -221,31 +224,33 @@ fn entry(stack: &Stack, place_of: &mut impl FnMut(u64) -> Place) -> (String, Opt
 fn waited_for(futex: &Futex, entry: &str, is_mutex: impl Fn(u64) -> bool) -> For {
     let address = futex.address;
     let locks = futex.lends_priority || futex.is_plain && futex.value == CONTENDED;
+    let other = || For::Other(if entry.is_empty() { "futex" } else { entry }.to_owned());
     if entry.starts_with("pthread_rwlock_") {
-        let is_for_writers = address % 8 == 4;
-        let begin = match (is_for_writers, futex.value) {
-            (true, _) => address - member::RWLOCK_WRITERS,
-            (false, 2 | 3) => address - member::RWLOCK_PHASE,
-            (false, _) => address,
+        // The values of another C library are others.
+        let begin = match (address % 8, futex.value) {
+            (4, 2 | 3) => address - member::RWLOCK_WRITERS,
+            (0, 2 | 3) => address - member::RWLOCK_PHASE,
+            (0, value) if value & READERS_WAIT != 0 && value >> 31 == 0 => address,
+            _ => return other(),
         };
         return For::Lock(begin, Kind::Rwlock);
     }
-    let is_by_name = ["pthread_mutex_", "mtx_"]
-        .iter()
-        .any(|begin| entry.starts_with(begin));
+    let is_one_of = |names: [&str; 2]| names.iter().any(|begin| entry.starts_with(begin));
+    let (locks_mutex, waits) = (
+        is_one_of(["pthread_mutex_", "mtx_"]),
+        is_one_of(["pthread_cond_", "cnd_"]),
+    );
     // A wait for a condition ends with one for the mutex.
-    if is_by_name || futex.lends_priority || locks && is_mutex(address) {
-        return For::Lock(address, Kind::Mutex);
-    }
-    let is_condition = ["pthread_cond_", "cnd_"]
-        .iter()
-        .any(|begin| entry.starts_with(begin));
-    if locks && is_condition {
+    if futex.lends_priority
+        || locks && waits
+        || locks_mutex && futex.value == CONTENDED
+        || (locks || locks_mutex) && is_mutex(address)
+    {
         return For::Lock(address, Kind::Mutex);
     }
     match locks && entry != "syscall" {
         true => For::Lock(address, Kind::Glibc),
-        false => For::Other(if entry.is_empty() { "futex" } else { entry }.to_owned()),
+        false => other(),
     }
 }
 
@@ -411,6 +416,19 @@ mod tests {
                 lock(64, Kind::Rwlock),
             ),
             (other(64, 0), "", false, For::Other("futex".into())),
+            // Those of musl.
+            (
+                plain(68, 0x8000_0010),
+                "pthread_mutex_lock",
+                false,
+                For::Other("pthread_mutex_lock".into()),
+            ),
+            (
+                plain(64, u32::MAX),
+                "pthread_rwlock_rdlock",
+                false,
+                For::Other("pthread_rwlock_rdlock".into()),
+            ),
         ] {
             assert_eq!(
                 waited_for(&futex, entry, |_| is_mutex),
