@@ -81,7 +81,8 @@ pub fn profile(
     let begin = Instant::now();
     let end = begin + Duration::from_secs_f64(seconds);
     let (mut line, mut is_there) = (None, true);
-    while is_there && sampler.found.deadlock.is_empty() && Instant::now() < end {
+    let is_over = |sampler: &Sampler| sampler.found.samples > 1 && Instant::now() >= end;
+    while is_there && sampler.found.deadlock.is_empty() && !is_over(&sampler) {
         let wait;
         (is_there, wait) = pace.step(|| sampler.sample(&mut places));
         if line.is_none() && begin.elapsed() > SILENT {

@@ -85,9 +85,12 @@ pub fn command(args: &TopArgs) -> Result<ExitCode> {
     let mut pace = Pace::new(args.hz);
     while !is_over() {
         let drawn = Instant::now();
-        while drawn.elapsed() < PERIOD && !is_over() {
+        // A sample is of the time since the one before, so the first table takes two.
+        for nth in 0.. {
             let (_, wait) = pace.step(|| samplers.retain_mut(|one| one.sample(&mut places)));
-            if samplers.is_empty() && args.pid.is_some() {
+            let is_due = drawn.elapsed() >= PERIOD || is_over();
+            let is_none_left = samplers.is_empty() && args.pid.is_some();
+            if is_none_left || INTERRUPT.load(Relaxed) || nth > 0 && is_due {
                 break;
             }
             sleep(wait.min(PERIOD.saturating_sub(drawn.elapsed())));
