@@ -311,9 +311,12 @@ mod tests {
             if text.contains("lw_slice_request()") {
                 read.insert("mutex_slice".to_owned());
             }
-            for part in captured(&includes, &text) {
+            let mut parts: Vec<String> = captured(&includes, &text).into_iter().collect();
+            while let Some(part) = parts.pop() {
                 let part = fs::read_to_string(directory.join("parts").join(part));
-                read.extend(captured(&reads, &part.unwrap_or_default()));
+                let part = part.unwrap_or_default();
+                read.extend(captured(&reads, &part));
+                parts.extend(captured(&includes, &part));
             }
             read.retain(|tunable| named.contains(&tunable.as_str()));
             let locks = captured(&describes, &text);
