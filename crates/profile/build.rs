@@ -17,6 +17,7 @@ fn main() {
             "LW_PROFILE_LOCKS",
             "LW_PROFILE_SITES",
             "LW_PROFILE_EVENTS",
+            "LW_PROFILE_SPARES",
             "LW_PROFILE_MODE_BITS",
             "LW_PROFILE_MODE_MASK",
         ])

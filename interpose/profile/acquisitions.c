@@ -41,7 +41,11 @@ struct lw_profile_lock *lw_profile_find(struct lw_profile *profile, uint64_t key
 
 	for (int probes = 0; probes < 64; probes++, at++) {
 		struct lw_profile_lock *of = &profile->lock[at % LW_PROFILE_LOCKS];
-		uint64_t found = lw_load(&of->key, relaxed);
+		uint64_t found;
+
+		if (!lw_profile_has(profile, of, sizeof(*of)))
+			return NULL;
+		found = lw_load(&of->key, relaxed);
 
 		/* Another thread may take this entry, also for the same key if it reads as well. */
 		if (!found && (!add || lw_try_cmpxchg(&of->key, &found, key, relaxed)))
@@ -61,7 +65,7 @@ static uint32_t lw_site_new(struct lw_profile *profile, const struct lw_profile_
 				 : LW_PROFILE_SITES;
 	struct lw_profile_site *site = &profile->site[taken];
 
-	if (taken >= LW_PROFILE_SITES)
+	if (taken >= LW_PROFILE_SITES || !lw_profile_has(profile, site, sizeof(*site)))
 		return 0;
 	site->lock = (uint32_t)(of - profile->lock);
 	site->caller = caller;
@@ -168,8 +172,11 @@ static void lw_add_event(struct lw_profile *profile, uint64_t key, uint64_t call
 			 uint64_t since, uint64_t now)
 {
 	uint64_t at = lw_fetch_add(&profile->events, 1, relaxed);
+	struct lw_profile_event *event = &profile->event[at % LW_PROFILE_EVENTS];
 
-	profile->event[at % LW_PROFILE_EVENTS] = (struct lw_profile_event){
+	if (!lw_profile_has(profile, event, sizeof(*event)))
+		return;
+	*event = (struct lw_profile_event){
 		.key = key,
 		.caller = caller,
 		.begun = begun,

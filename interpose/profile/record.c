@@ -4,6 +4,7 @@
  * has a file of its own.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +35,50 @@ uint32_t lw_profile_self(struct lw_profile *profile)
 		lw_profile_thread = (uint32_t)lw_fetch_add(&profile->threads, 1, relaxed) + 1;
 	}
 	return lw_profile_thread;
+}
+
+/* Pages */
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* A bit for each page of the record that has been made, and the binary logarithm of their size. */
+#define LW_LEAST_PAGE 12
+static lw_atomic(uint64_t) lw_pages[(sizeof(struct lw_profile) >> LW_LEAST_PAGE) / 64 + 1];
+static int lw_page_shift;
+
+static bool lw_page_make(const struct lw_profile *profile, size_t page)
+{
+	char *at = (char *)(uintptr_t)profile + (page << lw_page_shift);
+	int saved = errno, error;
+
+	error = madvise(at, (size_t)1 << lw_page_shift, MADV_POPULATE_WRITE) ? errno : 0;
+	errno = saved;
+	return !error || error == EINVAL;
+}
+
+bool lw_profile_has(const struct lw_profile *profile, const void *at, size_t size)
+{
+	const size_t from = (uintptr_t)at - (uintptr_t)profile;
+	const size_t last = (from + size - 1) >> lw_page_shift;
+
+	for (size_t page = from >> lw_page_shift; page <= last; page++) {
+		const uint64_t bit = UINT64_C(1) << page % 64;
+
+		if (lw_unlikely(!(lw_load(&lw_pages[page / 64], relaxed) & bit))) {
+			if (!lw_page_make(profile, page))
+				return false;
+			lw_fetch_or(&lw_pages[page / 64], bit, relaxed);
+		}
+	}
+	return true;
+}
+
+static void lw_pages_begin(void)
+{
+	memset(lw_pages, 0, sizeof(lw_pages));
+	lw_page_shift = __builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
 }
 
 /* Modules */
@@ -59,7 +107,8 @@ static void lw_module_add(struct lw_profile *profile, const char *line)
 
 	if (modules == LW_PROFILE_MODULES ||
 	    sscanf(line, "%lx-%lx %4s %lx %*s %*s %n", &start, &end, rights, &offset, &path) < 4 ||
-	    rights[2] != 'x' || line[path] != '/' || lw_has_module_of(profile, start))
+	    rights[2] != 'x' || line[path] != '/' || lw_has_module_of(profile, start) ||
+	    !lw_profile_has(profile, module, sizeof(*module)))
 		return;
 	module->start = start;
 	module->end = end;
@@ -110,29 +159,109 @@ void lw_profile_add_module_of(struct lw_profile *profile, uint64_t address)
 
 /* The file */
 
-static int lw_record_create(const char *directory)
+/* Returns whether a new file may get the size of a record. Else the attempt would end the process.
+ */
+static bool lw_may_make_record(void)
 {
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur >= sizeof(struct lw_profile);
+}
+
+/* Makes the file of a record. Returns its descriptor, or -1 and the error in errno. */
+static int lw_record_make(const char *path)
+{
+	int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (file >= 0 && ftruncate(file, sizeof(struct lw_profile))) {
+		int error = errno;
+
+		close(file);
+		unlink(path);
+		errno = error;
+		return -1;
+	}
+	return file;
+}
+
+/* The same, of an empty file that the command has made. */
+static int lw_record_take(const char *directory, const char *path)
+{
+	char spare[4096];
+
+	for (int n = 0; n < LW_PROFILE_SPARES; n++) {
+		snprintf(spare, sizeof(spare), "%s/spare-%d", directory, n);
+		if (renameat2(AT_FDCWD, spare, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+			return open(path, O_RDWR | O_CLOEXEC);
+		if (errno != ENOENT)
+			return -1;
+	}
+	errno = EFBIG;
+	return -1;
+}
+
+static int lw_record_open(const char *directory)
+{
+	const bool may_make = lw_may_make_record();
 	char path[4096];
 	int file = -1;
 
 	/* After exec the process has the same number, so the name may exist already. */
 	for (int n = 0; n < 10000; n++) {
 		snprintf(path, sizeof(path), "%s/%d-%d", directory, (int)getpid(), n);
-		file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		file = may_make ? lw_record_make(path) : lw_record_take(directory, path);
 		if (file >= 0 || errno != EEXIST)
 			break;
 	}
 	return file;
 }
 
-static struct lw_profile *lw_record_map(int file)
+/* Maps a new record, with its first page. NULL: it cannot, and the error is in errno. */
+static struct lw_profile *lw_record_map(const char *directory)
 {
-	void *memory = MAP_FAILED;
+	const size_t size = sizeof(struct lw_profile);
+	int file = lw_record_open(directory), error;
+	struct lw_profile *profile;
 
-	if (file >= 0 && ftruncate(file, sizeof(struct lw_profile)) == 0)
-		memory = mmap(NULL, sizeof(struct lw_profile), PROT_READ | PROT_WRITE, MAP_SHARED,
-			      file, 0);
-	return memory == MAP_FAILED ? NULL : memory;
+	if (file < 0)
+		return NULL;
+	profile = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	error = errno;
+	close(file);
+	if (profile == MAP_FAILED) {
+		errno = error;
+		return NULL;
+	}
+	lw_pages_begin();
+	if (!lw_profile_has(profile, profile, offsetof(struct lw_profile, wait))) {
+		munmap(profile, size);
+		errno = ENOSPC;
+		return NULL;
+	}
+	return profile;
+}
+
+/* Tells the command that this process has no record; if it cannot, tells the user. */
+static void lw_record_missing(const char *directory, uint32_t error)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	const size_t length = strnlen(directory, sizeof(to.sun_path) - 1);
+	int end = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	char shown[256];
+	ssize_t sent = -1;
+
+	if (end >= 0) {
+		/* An abstract address begins with a 0. */
+		memcpy(to.sun_path + 1, directory, length);
+		sent = sendto(end, &error, sizeof(error), MSG_NOSIGNAL, (struct sockaddr *)&to,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length));
+		close(end);
+	}
+	if (sent >= 0)
+		return;
+	lw_user_printable(shown, sizeof(shown), directory);
+	lw_user_write_line("lockworks: process %d is not profiled: cannot write in %s\n",
+			   (int)getpid(), shown);
 }
 
 /* Returns the time from which a wait is slow, which the command has checked. */
@@ -160,20 +289,13 @@ static void lw_record_begin(void)
 {
 	const char *directory = secure_getenv("LOCKWORKS_PROFILE");
 	struct lw_profile *profile;
-	int saved = errno, file;
+	int saved = errno;
 
 	if (!directory)
 		return;
-	file = lw_record_create(directory);
-	profile = lw_record_map(file);
-	if (file >= 0)
-		close(file);
+	profile = lw_record_map(directory);
 	if (!profile) {
-		char shown[256];
-
-		lw_user_printable(shown, sizeof(shown), directory);
-		lw_user_write_line("lockworks: process %d is not profiled: cannot write in %s\n",
-				   (int)getpid(), shown);
+		lw_record_missing(directory, (uint32_t)errno);
 		errno = saved;
 		return;
 	}
@@ -208,6 +330,19 @@ static void lw_record_fork_child(void)
 	lw_profile_forget_reads();
 	memset(&lw_modules_lock, 0, sizeof(lw_modules_lock));
 	lw_record_begin();
+}
+
+/* fork() of glibc calls the handlers of pthread_atfork(), and _Fork() does not. */
+LW_EXPORT pid_t _Fork(void)
+{
+	pid_t (*of_glibc)(void) = (pid_t(*)(void))dlsym(RTLD_NEXT, "_Fork");
+	pid_t pid = of_glibc ? of_glibc() : -1;
+
+	if (!of_glibc)
+		errno = ENOSYS;
+	if (pid == 0)
+		lw_record_fork_child();
+	return pid;
 }
 
 __attribute__((destructor)) static void lw_record_end(void)

@@ -3,6 +3,12 @@
  * The record that a process under `lockworks profile` writes. It is a file in shared memory, so it
  * remains however the process ends. crates/profile/src/record.rs reads it.
  *
+ * A page of the file is made before it is first used. A process that writes to a page for which
+ * there is no room in the file system would be killed, so what belongs there is lost instead.
+ *
+ * A process that cannot have a record sends the error, a uint32_t, as a datagram to the command.
+ * The abstract address of that socket is the directory of the records.
+ *
  * The table of locks is a hash table by address and mode; entries are never removed. An rwlock has
  * two entries, one for its readers and one for its writers. Each entry has a list of sites: the
  * places in the code that acquire the lock in this mode.
@@ -31,13 +37,19 @@
 
 #include "operations.h"
 
-#define LW_PROFILE_MAGIC   0x366b6f4c
+#define LW_PROFILE_MAGIC   0x376b6f4c
 #define LW_PROFILE_LOCKS   65536
 #define LW_PROFILE_SITES   131072
-#define LW_PROFILE_MODULES 256
+#define LW_PROFILE_MODULES 4096
 #define LW_PROFILE_WAITS   1024
 #define LW_PROFILE_CAUSES  8192
 #define LW_PROFILE_EVENTS  65536
+
+/*
+ * The number of empty files of the size of a record that the command makes, by the names "spare-0"
+ * and so on. A process that may not make so large a file takes one of them.
+ */
+#define LW_PROFILE_SPARES 64
 
 /* The mode in which a lock is acquired. The key of a lock has its address and, last, its mode. */
 enum lw_profile_mode { LW_PROFILE_MUTEX, LW_PROFILE_READ, LW_PROFILE_WRITE };
@@ -63,7 +75,7 @@ struct lw_profile_lock {
 	uint32_t holder, depth;		 /* depth 0: free, or held since before we recorded */
 	uint32_t last_thread, last_node; /* of the holder before; thread 0: there was none */
 	lw_atomic(uint32_t) kind;	 /* as glibc stores that of a mutex, or LW_PROFILE_SHARED */
-};
+} lw_aligned(64);
 
 struct lw_profile_counter {
 	lw_atomic(uint64_t) n;
@@ -160,6 +172,12 @@ extern __thread uint32_t lw_profile_thread
 /* The kernel's ID of this thread; 0: it has no number yet. */
 extern __thread uint32_t lw_profile_tid
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/*
+ * Returns whether these bytes of the record can be used. Makes their pages, unless there is no room
+ * for them. Before Linux 5.14 it cannot, and returns true.
+ */
+bool lw_profile_has(const struct lw_profile *profile, const void *at, size_t size);
 
 /* Returns the number of this thread in the record. The first call gives it number and ID. */
 uint32_t lw_profile_self(struct lw_profile *profile);

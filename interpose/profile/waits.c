@@ -39,6 +39,8 @@ static struct lw_profile_wait *lw_wait_begin(struct lw_profile *profile, uint64_
 	 * entries. */
 	uint64_t at = (uintptr_t)&lw_profile_thread >> 12;
 
+	if (!lw_profile_has(profile, profile->wait, sizeof(profile->wait)))
+		return NULL;
 	for (int probes = 0; probes < 64; probes++, at++) {
 		struct lw_profile_wait *wait = &profile->wait[at % LW_PROFILE_WAITS];
 		uint64_t none = 0;
@@ -67,6 +69,8 @@ static void lw_wait_end(struct lw_profile_wait *wait)
 /* Returns where the thread with this ID waits for a lock itself. 0: it does not. */
 static uint64_t lw_nested_wait(struct lw_profile *profile, uint32_t tid)
 {
+	if (!lw_profile_has(profile, profile->wait, sizeof(profile->wait)))
+		return 0;
 	for (int i = 0; i < LW_PROFILE_WAITS; i++) {
 		const struct lw_profile_wait *wait = &profile->wait[i];
 
@@ -90,8 +94,12 @@ static struct lw_profile_cause *lw_cause(struct lw_profile *profile,
 
 	for (int probes = 0; probes < 64; probes++, at++) {
 		struct lw_profile_cause *cause = &profile->cause[at % LW_PROFILE_CAUSES];
+		uint32_t state;
+
+		if (!lw_profile_has(profile, cause, sizeof(*cause)))
+			break;
 		/* acquire: an entry that is complete */
-		uint32_t state = lw_load(&cause->state, acquire);
+		state = lw_load(&cause->state, acquire);
 
 		if (state == 0 && lw_try_cmpxchg(&cause->state, &state, 1, relaxed)) {
 			cause->what = like->what;

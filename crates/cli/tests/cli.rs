@@ -7,6 +7,7 @@ mod command;
 mod compare;
 mod new;
 mod profile;
+mod profile_robust;
 mod registration;
 mod regret;
 mod report;

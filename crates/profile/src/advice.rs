@@ -47,6 +47,8 @@ pub struct Advice {
 pub enum Rule {
     /// The locks are hardly contended: no lock would help.
     NotContended,
+    /// The locks that were measured are hardly contended, but others may be.
+    NotMeasured,
     /// The contended locks are left to glibc: no lock would help.
     LeftToGlibc,
     /// Threads still waited when the program ended: a deadlock, or a long critical section.
@@ -73,6 +75,23 @@ impl Advice {
             cause: None,
             text: "A lock cannot help: lock these in the same order everywhere.".to_owned(),
             locks: Vec::new(),
+        }
+    }
+
+    /// This advice if not all was measured: these parts were not, so that they may be contended.
+    pub fn unless(self, unseen: &[String]) -> Self {
+        if self.rule != Rule::NotContended || unseen.is_empty() {
+            return self;
+        }
+        Self {
+            rule: Rule::NotMeasured,
+            text: format!(
+                "Hardly contended, as far as it is measured: {}. Only a comparison \
+                 tells whether a lock would help.",
+                unseen.join("; ")
+            ),
+            locks: vec!["mutex"],
+            ..self
         }
     }
 

@@ -59,7 +59,7 @@ impl Clock {
     /// A time in nanoseconds. None: it is 0, which stands for none.
     pub fn at(&self, time: u64) -> Option<u64> {
         let (begin, ns) = self.begin;
-        (time != 0).then(|| ns + self.span(time.saturating_sub(begin)))
+        (time != 0).then(|| ns.saturating_add(self.span(time.saturating_sub(begin))))
     }
 }
 

@@ -4,6 +4,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use nix::unistd::{Whence, lseek};
+
 mod constants {
     include!(concat!(env!("OUT_DIR"), "/profile_constants.rs"));
 }
@@ -64,7 +66,7 @@ pub struct Module {
 include!(concat!(env!("OUT_DIR"), "/layout_Module.rs"));
 
 /// A lock in one mode.
-#[repr(C)]
+#[repr(C, align(64))]
 #[derive(Clone, Copy)]
 pub struct Lock {
     pub key: u64,
@@ -197,10 +199,23 @@ unsafe impl Numbers for Cause {}
 // SAFETY: as above.
 unsafe impl Numbers for Event {}
 
-/// Reads the first `length` entries of the table at an offset in the file.
+/// Reads the first `length` entries of the table at an offset in the file. Pages that nobody has written to
+/// are zeros, and are not read.
 pub fn table<T: Numbers>(file: &File, at: usize, length: usize) -> std::io::Result<Vec<T>> {
     let mut bytes = vec![0; length * size_of::<T>()];
-    file.read_exact_at(&mut bytes, at as u64)?;
+    let end = (at + bytes.len()) as i64;
+    let mut next = at as i64;
+    while next < end {
+        let Ok(data) = lseek(file, next, Whence::SeekData) else {
+            break;
+        };
+        let hole = lseek(file, data, Whence::SeekHole)?.min(end);
+        if data < hole {
+            let part = &mut bytes[data as usize - at..hole as usize - at];
+            file.read_exact_at(part, data as u64)?;
+        }
+        next = hole.max(data + 1);
+    }
     let entries = bytes.chunks_exact(size_of::<T>());
     // SAFETY: each chunk has the bytes of an entry, and any bytes are one.
     let entry = |chunk: &[u8]| unsafe { chunk.as_ptr().cast::<T>().read_unaligned() };

@@ -11,12 +11,14 @@ mod record;
 mod report;
 mod slow;
 mod timeline;
+mod unmeasured;
 
 use std::ffi::OsString;
-use std::fs::Permissions;
+use std::fs::{OpenOptions, Permissions};
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, ExitStatus, Stdio};
@@ -25,6 +27,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use clap::value_parser;
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::statvfs::{Statvfs, statvfs};
 use nix::unistd::Pid;
@@ -38,7 +41,8 @@ use lockworks_ui::plot;
 use lockworks_ui::terminal;
 use lockworks_ui::timeline as file;
 use record::Record;
-use report::ProfileReport;
+use report::{ProfileReport, Run};
+use unmeasured::{Listener, Unmeasured};
 
 pub use attach::top::{TopArgs, command as top};
 
@@ -169,10 +173,13 @@ const SLOW: &str = "LOCKWORKS_PROFILE_SLOW_NS";
 /// The environment variable that says which CPUs are near each other.
 const NEAR: &str = "LOCKWORKS_NEAR";
 
+/// Names of files that are no records yet begin with this.
+const SPARE: &str = "spare-";
+
 /// A directory in memory, so that writing needs no disk.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The bytes that must be free in [`SHARED_MEMORY`]. A record takes 22 MB at most, and usually a
+/// The bytes that should be free in [`SHARED_MEMORY`]. A record takes 24 MB at most, and usually a
 /// few pages.
 const ROOM: u64 = 512 << 20;
 
@@ -229,6 +236,8 @@ impl ProfileArgs {
             "cannot make a directory for the records; set TMPDIR to one that you may write to",
         )?;
         tracing::info!(directory = %directory.path().display(), "records");
+        let listener = Listener::start(directory.path());
+        make_spares(directory.path())?;
         let mut command = program.command_with(&library);
         command.env(DIRECTORY, directory.path());
         command.env(SLOW, (self.slow * 1000).to_string());
@@ -253,24 +262,48 @@ impl ProfileArgs {
         }
         let status = child.wait()?;
         let wall = begin.elapsed();
-        let records = read(directory.path(), Now::get()?)?;
+        let mut unmeasured = listener.map(Listener::end).unwrap_or_default();
+        let records = read(directory.path(), Now::get()?, &mut unmeasured)?;
         let other_locks = program.other_locks();
-        let report = ProfileReport::new(&records, &self.command, wall, status, other_locks);
+        let run = Run {
+            command: &self.command,
+            wall,
+            status,
+            unmeasured,
+        };
+        let report = ProfileReport::new(&records, run, other_locks);
         Ok((report, records, status))
     }
 }
 
 /// Makes a directory for the records that only this user can enter, in memory if there is enough
-/// room. A process that runs out of room is killed (SIGBUS), and containers often have little room
-/// in memory.
+/// room. Containers often have little room in memory; if the other directory has even less, it is no better.
 fn directory() -> std::io::Result<TempDir> {
     let free = |at: Statvfs| at.blocks_available() * at.fragment_size();
+    let in_memory = statvfs(SHARED_MEMORY).map_or(0, free);
+    let elsewhere = statvfs(&std::env::temp_dir()).map_or(0, free);
     let mut private = tempfile::Builder::new();
     private.permissions(Permissions::from_mode(0o700));
-    match statvfs(SHARED_MEMORY) {
-        Ok(at) if free(at) >= ROOM => private.tempdir_in(SHARED_MEMORY),
-        _ => private.tempdir(),
+    match in_memory >= ROOM.min(elsewhere.max(1)) {
+        true => private.tempdir_in(SHARED_MEMORY),
+        false => private.tempdir(),
     }
+}
+
+/// Makes the empty files for processes that may not make files of that size.
+fn make_spares(directory: &Path) -> Result<()> {
+    let size = size_of::<layout::Profile>() as u64;
+    // Beyond the limit of this process, the attempt would end it.
+    if getrlimit(Resource::RLIMIT_FSIZE)?.0 < size {
+        return Ok(());
+    }
+    for number in 0..layout::LW_PROFILE_SPARES {
+        let mut private = OpenOptions::new();
+        private.write(true).create_new(true).mode(0o600);
+        let file = private.open(directory.join(format!("{SPARE}{number}")))?;
+        file.set_len(size)?;
+    }
+    Ok(())
 }
 
 /// Has ^C end the program, not this process, which has yet to report.
@@ -295,11 +328,106 @@ fn exit_code(status: ExitStatus) -> ExitCode {
 }
 
 /// The records of all processes, some of which may have ended just `now`.
-fn read(directory: &Path, now: Now) -> Result<Vec<Record>> {
+fn read(directory: &Path, now: Now, unmeasured: &mut Unmeasured) -> Result<Vec<Record>> {
     let mut records = Vec::new();
     for file in directory.read_dir()? {
-        records.extend(Record::read(&file?.path(), now)?);
+        let file = file?;
+        if file.file_name().as_bytes().starts_with(SPARE.as_bytes()) {
+            continue;
+        }
+        match Record::read(&file.path(), now) {
+            Ok(record) => records.extend(record),
+            Err(error) => unmeasured.add(format!("its record is damaged: {error:#}")),
+        }
     }
     records.sort_by_key(|record| record.pid);
     Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::mem::offset_of;
+
+    use super::*;
+    use layout::{LW_PROFILE_MAGIC, Profile};
+
+    /// The beginnings of all parts of a record.
+    const PARTS: [usize; 20] = [
+        offset_of!(Profile, magic),
+        offset_of!(Profile, size),
+        offset_of!(Profile, pid),
+        offset_of!(Profile, nodes),
+        offset_of!(Profile, has_tsc),
+        offset_of!(Profile, time),
+        offset_of!(Profile, at_ns),
+        offset_of!(Profile, modules),
+        offset_of!(Profile, sites),
+        offset_of!(Profile, threads),
+        offset_of!(Profile, lost),
+        offset_of!(Profile, events),
+        offset_of!(Profile, ended),
+        offset_of!(Profile, wait),
+        offset_of!(Profile, cause),
+        offset_of!(Profile, module),
+        offset_of!(Profile, lock),
+        offset_of!(Profile, site),
+        offset_of!(Profile, event),
+        size_of::<Profile>(),
+    ];
+
+    /// A record in which all words but magic number and size have this value.
+    fn record(word: u64) -> Vec<u8> {
+        let mut words = vec![word; size_of::<Profile>() / 8];
+        words[0] = LW_PROFILE_MAGIC as u64;
+        words[1] = size_of::<Profile>() as u64;
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn a_record_that_is_cut_off_costs_that_process_only() {
+        let directory = directory().unwrap();
+        let whole = record(0);
+        fs::write(directory.path().join("1-0"), &whole).unwrap();
+        make_spares(directory.path()).unwrap();
+        let cut = directory.path().join("2-0");
+        for end in PARTS
+            .into_iter()
+            .flat_map(|part| [part, part + 1, part + 8])
+        {
+            let end = end.min(whole.len());
+            fs::write(&cut, &whole[..end]).unwrap();
+            let mut unmeasured = Unmeasured::default();
+            let now = Now::get().unwrap();
+            let records = read(directory.path(), now, &mut unmeasured).unwrap();
+            let is_whole = end == whole.len();
+            // A file without its first word is that of a process that was killed before it began.
+            let has_begun = end > 0;
+            assert_eq!(records.len(), 1 + usize::from(is_whole), "{end}");
+            let damaged = u64::from(has_begun && !is_whole);
+            assert_eq!(unmeasured.processes(), damaged, "{end}");
+        }
+    }
+
+    #[test]
+    fn any_numbers_in_a_record_are_read() {
+        let directory = directory().unwrap();
+        for word in [1, 7, 0x0101_0101_0101_0101, u64::MAX / 2, u64::MAX] {
+            let file = directory.path().join("1-0");
+            fs::write(&file, record(word)).unwrap();
+            let records = read(
+                directory.path(),
+                Now::get().unwrap(),
+                &mut Unmeasured::default(),
+            );
+            let records = records.unwrap();
+            let run = Run {
+                command: &["true".into()],
+                wall: std::time::Duration::from_secs(1),
+                status: ExitStatus::default(),
+                unmeasured: Unmeasured::default(),
+            };
+            ProfileReport::new(&records, run, Default::default()).tables(10);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use crate::clock::{Clock, Now};
 use crate::layout::{
@@ -151,30 +151,27 @@ pub struct Counts {
 
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
-        self.acquisitions += other.acquisitions;
-        self.contended += other.contended;
-        self.after_condition += other.after_condition;
-        self.still_waiting += other.still_waiting;
-        self.still_waiting_ns += other.still_waiting_ns;
-        self.waited_ns += other.waited_ns;
+        self.acquisitions = self.acquisitions.saturating_add(other.acquisitions);
+        self.contended = self.contended.saturating_add(other.contended);
+        self.after_condition = self.after_condition.saturating_add(other.after_condition);
+        self.still_waiting = self.still_waiting.saturating_add(other.still_waiting);
+        self.still_waiting_ns = self.still_waiting_ns.saturating_add(other.still_waiting_ns);
+        self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
         self.waited_max_ns = self.waited_max_ns.max(other.waited_max_ns);
-        self.held_ns += other.held_ns;
+        self.held_ns = self.held_ns.saturating_add(other.held_ns);
         self.held_max_ns = self.held_max_ns.max(other.held_max_ns);
-        self.from_same_thread += other.from_same_thread;
-        self.from_same_node += other.from_same_node;
-        self.from_other_node += other.from_other_node;
+        self.from_same_thread = self.from_same_thread.saturating_add(other.from_same_thread);
+        self.from_same_node = self.from_same_node.saturating_add(other.from_same_node);
+        self.from_other_node = self.from_other_node.saturating_add(other.from_other_node);
     }
 }
 
 impl Record {
-    /// Reads the record in a file. None: the process ended before it began its record. Waits in
-    /// progress last until the process exits, or until `now` if it does not.
+    /// Reads the record in a file. None: the process ended before it began its record.
+    /// Waits in progress last until the process exits, or until `now` if it does not.
     pub fn read(path: &Path, now: Now) -> Result<Option<Self>> {
         let file = File::open(path)?;
-        let number = |at: usize| -> Result<u64> {
-            let number = table(&file, at, 1);
-            Ok(number.with_context(|| format!("{} is damaged", path.display()))?[0])
-        };
+        let number = |at: usize| -> Result<u64> { Ok(table(&file, at, 1)?[0]) };
         let magic = number(offset_of!(Profile, magic))?;
         if magic == 0 {
             return Ok(None);
@@ -182,8 +179,15 @@ impl Record {
         ensure!(
             magic == layout::LW_PROFILE_MAGIC as u64
                 && number(offset_of!(Profile, size))? == size_of::<Profile>() as u64,
-            "the profile library has another version than this command; install both again"
+            "another version of the library wrote it; install library and command again"
         );
+        ensure!(
+            file.metadata()?.len() >= size_of::<Profile>() as u64,
+            "it is cut off"
+        );
+        let threads = number(offset_of!(Profile, threads))?;
+        // Tables of a process that has locked nothing are empty.
+        let all = |length| if threads == 0 { 0 } else { length };
         let used = |at, most| Ok::<_, anyhow::Error>((number(at)? as usize).min(most));
         let modules = used(offset_of!(Profile, modules), layout::LW_PROFILE_MODULES)?;
         let sites = used(offset_of!(Profile, sites), layout::LW_PROFILE_SITES)?;
@@ -198,16 +202,27 @@ impl Record {
             .at(number(offset_of!(Profile, ended))?)
             .unwrap_or(now.ns);
 
-        let causes: Vec<layout::Cause> =
-            table(&file, offset_of!(Profile, cause), layout::LW_PROFILE_CAUSES)?;
-        let waits: Vec<Wait> = table(&file, offset_of!(Profile, wait), layout::LW_PROFILE_WAITS)?;
+        let causes: Vec<layout::Cause> = table(
+            &file,
+            offset_of!(Profile, cause),
+            all(layout::LW_PROFILE_CAUSES),
+        )?;
+        let waits: Vec<Wait> = table(
+            &file,
+            offset_of!(Profile, wait),
+            all(layout::LW_PROFILE_WAITS),
+        )?;
         let modules = table(&file, offset_of!(Profile, module), modules)?;
-        let locks: Vec<Lock> = table(&file, offset_of!(Profile, lock), layout::LW_PROFILE_LOCKS)?;
+        let locks: Vec<Lock> = table(
+            &file,
+            offset_of!(Profile, lock),
+            all(layout::LW_PROFILE_LOCKS),
+        )?;
         let sites: Vec<LockSite> = table(&file, offset_of!(Profile, site), sites)?;
         let events: Vec<Event> = table(&file, offset_of!(Profile, event), events)?;
         let mut record = Self {
             pid: number(offset_of!(Profile, pid))?,
-            threads: number(offset_of!(Profile, threads))?,
+            threads,
             nodes: number(offset_of!(Profile, nodes))?,
             lost: number(offset_of!(Profile, lost))?,
             lost_contended: number(offset_of!(Profile, lost_contended))?,

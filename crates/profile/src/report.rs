@@ -13,12 +13,13 @@ use itertools::Itertools;
 use nix::sys::signal::Signal;
 use serde::Serialize;
 
-use crate::advice::Advice;
+use crate::advice::{Advice, Rule};
 use crate::deadlock::{self, Deadlocked};
 use crate::hotspots::{ByMode, Hotspot, Sighting, hotspots, sightings};
 use crate::places::{Place, Places};
 use crate::record::{Counts, LEFT_TO_GLIBC, Record};
 use crate::slow::Cause;
+use crate::unmeasured::Unmeasured;
 use lockworks_preload::{LIBRARY, Library, OtherLocks};
 use lockworks_ui::figures::{self, counted, nanoseconds, or_dash, scaled};
 use lockworks_ui::plot::figure::{Bar, Chart, Data, Draw, Figure};
@@ -27,6 +28,18 @@ use lockworks_ui::terminal;
 
 /// The least share of the slow waits at a place of a cause that tables show.
 const SHOWN: f64 = 0.01;
+
+/// A run of a program.
+pub struct Run<'a> {
+    /// The program and its arguments.
+    pub command: &'a [OsString],
+    /// How long it ran.
+    pub wall: Duration,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Its processes that were not measured.
+    pub unmeasured: Unmeasured,
+}
 
 /// The report, as JSON has it.
 #[derive(Serialize)]
@@ -42,6 +55,8 @@ pub struct ProfileReport {
     /// The number of NUMA nodes, or of last-level caches if there is one node.
     nodes: u64,
     processes: usize,
+    /// The number of other processes for each reason why they were not measured.
+    unmeasured: Unmeasured,
     /// The number of threads that have locked a mutex or an rwlock.
     threads: u64,
     /// Acquisitions that are counted nowhere else, because there was no room.
@@ -71,13 +86,13 @@ pub struct ProfileReport {
 
 impl ProfileReport {
     /// A report on the records of all processes.
-    pub fn new(
-        records: &[Record],
-        command: &[OsString],
-        wall: Duration,
-        status: ExitStatus,
-        mut other_locks: OtherLocks,
-    ) -> Self {
+    pub fn new(records: &[Record], run: Run, mut other_locks: OtherLocks) -> Self {
+        let Run {
+            command,
+            wall,
+            status,
+            unmeasured,
+        } = run;
         let mut known = Places::default();
         let (of_mutexes, of_rwlocks) = sightings(records, &mut known);
         let mut by_lock = |sightings: &[Sighting]| {
@@ -105,6 +120,16 @@ impl ProfileReport {
             Some(_) => Advice::for_deadlock(),
             None => Advice::of(&mutexes, &rwlocks, wall, cpus, nodes),
         };
+        let lost_contended = sum(|record| record.lost_contended);
+        let unseen: Vec<String> = [
+            (unmeasured.processes() > 0).then(|| not_measured(&unmeasured)),
+            (lost_contended > 0)
+                .then(|| format!("{lost_contended} contended acquisitions had no room")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let advice = advice.unless(&unseen);
         for record in records {
             for module in &record.modules {
                 let name = module.path.file_name().unwrap_or_default();
@@ -129,9 +154,10 @@ impl ProfileReport {
             cpus,
             nodes,
             processes: records.len(),
+            unmeasured,
             threads: sum(|record| record.threads),
             lost: sum(|record| record.lost),
-            lost_contended: sum(|record| record.lost_contended),
+            lost_contended,
             lost_causes: sum(|record| record.lost_causes),
             places: by_place(&of_mutexes),
             mutexes,
@@ -169,11 +195,16 @@ impl ProfileReport {
             text.push_str(&format!("The program was ended by {signal}.\n"));
         }
         if self.locks().next().is_none() {
-            text.push_str(&terminal::prose(&format!(
-                "The program locked no pthread mutex and no rwlock, so no lock of Lockworks would serve it; \
-                 {}.\n",
-                self.other_locks.words()
-            )));
+            let others = self.other_locks.words();
+            text.push_str(&terminal::prose(&match self.advice.rule {
+                Rule::NotMeasured => {
+                    format!("No pthread mutex and no rwlock was measured; {others}.\n")
+                }
+                _ => format!(
+                    "The program locked no pthread mutex and no rwlock, so no lock of Lockworks would serve \
+                     it; {others}.\n"
+                ),
+            }));
         }
         if !self.mutexes.is_empty() {
             let places = self
@@ -231,10 +262,14 @@ impl ProfileReport {
                 those.join(", ")
             )));
         }
+        if self.unmeasured.processes() > 0 && self.advice.rule != Rule::NotMeasured {
+            let line = format!("{}.", not_measured(&self.unmeasured));
+            text.push_str(&format!("{}\n", terminal::prose(&line)));
+        }
         for line in self.not_served() {
             text.push_str(&format!("{}\n", terminal::prose(&line)));
         }
-        if self.locks().next().is_some() {
+        if self.locks().next().is_some() || self.advice.rule == Rule::NotMeasured {
             text.push_str(&format!("{}\n", terminal::prose(&self.advice.text)));
         }
         if let Some(command) = &self.try_it {
@@ -531,6 +566,17 @@ fn cells(counts: &Counts) -> [String; 6] {
         nanoseconds(counts.held_ns / times),
         nanoseconds(counts.held_max_ns),
     ]
+}
+
+/// The words for processes that were not measured.
+fn not_measured(unmeasured: &Unmeasured) -> String {
+    let reasons = unmeasured
+        .reasons()
+        .map(|(reason, processes)| match processes {
+            1 => format!("1 process is not measured, {reason}"),
+            n => format!("{n} processes are not measured, {reason}"),
+        });
+    reasons.format("; ").to_string()
 }
 
 /// A table of what holders did while threads waited long. A place has a line for each cause.
