@@ -43,6 +43,7 @@ fn main() {
                 "LW_PROFILE_IN_TURN as InTurn",
                 "LW_PROFILE_LATE as Late",
                 "LW_PROFILE_UNSEEN as Unseen",
+                "LW_PROFILE_UNWATCHED as Unwatched",
             ],
         )
         .structure(
@@ -61,6 +62,7 @@ fn main() {
                 "first_site",
                 "holder",
                 "depth",
+                "looker",
                 "last_thread",
                 "last_node",
                 "kind",
@@ -117,6 +119,7 @@ fn main() {
                 "time",
                 "at_ns",
                 "modules",
+                "locks",
                 "sites",
                 "threads",
                 "lost",

@@ -48,12 +48,26 @@ struct lw_profile_lock *lw_profile_find(struct lw_profile *profile, uint64_t key
 		found = lw_load(&of->key, relaxed);
 
 		/* Another thread may take this entry, also for the same key if it reads as well. */
-		if (!found && (!add || lw_try_cmpxchg(&of->key, &found, key, relaxed)))
-			return add ? of : NULL;
+		if (!found && !add)
+			return NULL;
+		if (!found && lw_try_cmpxchg(&of->key, &found, key, relaxed)) {
+			lw_fetch_add(&profile->locks, 1, relaxed);
+			return of;
+		}
 		if (found == key)
 			return of;
 	}
 	return NULL;
+}
+
+/*
+ * Returns whether an acquisition may take an entry for its lock or site. A quarter of the tables is
+ * for those that are contended, however many others there are.
+ */
+static bool lw_may_add(struct lw_profile *profile, uint64_t begun)
+{
+	return begun || (lw_load(&profile->locks, relaxed) < LW_PROFILE_LOCKS / 4 * 3 &&
+			 lw_load(&profile->sites, relaxed) < LW_PROFILE_SITES / 4 * 3);
 }
 
 /* Returns the number of a new site, from 1. 0: there is no room. */
@@ -129,15 +143,15 @@ static struct lw_profile_site *lw_site_shared(struct lw_profile *profile,
 
 /* Acquisitions */
 
-static void lw_count_lost(struct lw_profile *profile, enum lw_profile_how how)
+static void lw_count_lost(struct lw_profile *profile, uint64_t begun)
 {
 	lw_fetch_add(&profile->lost, 1, relaxed);
-	if (how == LW_CONTENDED)
+	if (begun)
 		lw_fetch_add(&profile->lost_contended, 1, relaxed);
 }
 
 static void lw_count(struct lw_profile_site *site, uint32_t self, enum lw_profile_how how,
-		     uint64_t waited, bool is_shared)
+		     uint64_t begun, uint64_t since, bool is_shared)
 {
 	struct lw_profile_counter *threads = &site->threads[self % 256 / 64];
 	const uint64_t bit = UINT64_C(1) << self % 64;
@@ -145,12 +159,13 @@ static void lw_count(struct lw_profile_site *site, uint32_t self, enum lw_profil
 	lw_add(&site->acquisitions, 1, is_shared);
 	if (!(lw_load(&threads->n, relaxed) & bit))
 		lw_fetch_or(&threads->n, bit, relaxed);
-	if (how == LW_CONTENDED) {
+	if (begun) {
 		lw_add(&site->contended, 1, is_shared);
-		lw_add_time(waited, &site->waited, &site->waited_max, is_shared);
-	} else if (how == LW_AFTER_CONDITION) {
-		lw_add(&site->after_condition, 1, is_shared);
+		lw_add_time(lw_profile_elapsed(begun, since), &site->waited, &site->waited_max,
+			    is_shared);
 	}
+	if (how == LW_AFTER_CONDITION)
+		lw_add(&site->after_condition, 1, is_shared);
 }
 
 /* Counts who held the lock before, of those that hold it alone. */
@@ -208,7 +223,7 @@ static uint64_t lw_hold(const struct lw_profile *profile, const struct lw_profil
 static void lw_acquired_alone(struct lw_profile *profile, uint64_t key, uint32_t kind,
 			      uint64_t caller, enum lw_profile_how how, uint64_t begun)
 {
-	struct lw_profile_lock *of = lw_profile_find(profile, key, true);
+	struct lw_profile_lock *of = lw_profile_find(profile, key, lw_may_add(profile, begun));
 	const uint32_t self = lw_profile_self(profile);
 	struct lw_profile_site *site;
 	uint64_t since;
@@ -221,14 +236,14 @@ static void lw_acquired_alone(struct lw_profile *profile, uint64_t key, uint32_t
 	if (!site) {
 		if (of)
 			of->depth = 0;
-		lw_count_lost(profile, how);
+		lw_count_lost(profile, begun);
 		return;
 	}
 	since = lw_profile_now();
 	of->begun = begun;
 	lw_store(&of->since, since, relaxed);
 	lw_store(&of->hold, lw_hold(profile, site), relaxed);
-	lw_count(site, self, how, lw_profile_elapsed(begun, since), false);
+	lw_count(site, self, how, begun, since, false);
 	lw_count_hand_off(of, site, self);
 	of->holder = self;
 	of->depth = 1;
@@ -266,16 +281,16 @@ void lw_profile_forget_reads(void)
 static void lw_acquired_shared(struct lw_profile *profile, uint64_t key, uint32_t kind,
 			       uint64_t caller, enum lw_profile_how how, uint64_t begun)
 {
-	struct lw_profile_lock *of = lw_profile_find(profile, key, true);
+	struct lw_profile_lock *of = lw_profile_find(profile, key, lw_may_add(profile, begun));
 	struct lw_profile_site *site = of ? lw_site_shared(profile, of, caller) : NULL;
 	struct lw_reading *reading = lw_reading(0);
 	const uint64_t since = lw_profile_now();
 
 	if (!site) {
-		lw_count_lost(profile, how);
+		lw_count_lost(profile, begun);
 		return;
 	}
-	lw_count(site, lw_profile_self(profile), how, lw_profile_elapsed(begun, since), true);
+	lw_count(site, lw_profile_self(profile), how, begun, since, true);
 	/* Readers share the entry, so it is written only if that changes it. */
 	if (lw_load(&of->kind, relaxed) != kind)
 		lw_store(&of->kind, kind, relaxed);

@@ -18,13 +18,13 @@
 enum lw_profile_how {
 	LW_AT_ONCE,
 	LW_CONTENDED,
-	LW_AFTER_CONDITION, /* a mutex, by the wait for a condition */
+	LW_AFTER_CONDITION, /* a mutex, by the wait for a condition; it may be contended as well */
 };
 
 /*
  * Records that this thread has acquired a lock at `caller`; `begun` is the time at which it began
- * to wait, 0 if it did not. `kind` is the kind of a mutex as glibc stores it, or LW_PROFILE_SHARED
- * of an rwlock that processes share.
+ * to wait for another thread, 0 if it did not. `kind` is the kind of a mutex as glibc stores it, or
+ * LW_PROFILE_SHARED of an rwlock that processes share.
  */
 void lw_profile_acquired(uint64_t key, uint32_t kind, const void *caller, enum lw_profile_how how,
 			 uint64_t begun);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-/* pthread_mutex_*() and waits of pthread_cond_*(): measurements around the functions of glibc. */
+/* pthread_mutex_*(), pthread_cond_*() and their C11 forms: measurements around the functions of
+ * glibc. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <lockworks/lockworks.h>
 
 #include "acquisitions.h"
+#include "c11.h"
 #include "glibc.h"
 
 #define LW_KEY(mutex)  lw_profile_key(mutex, LW_PROFILE_MUTEX)
@@ -55,35 +58,136 @@ static bool lw_holds_after_wait(int error)
 	return error != EPERM && error != ENOTRECOVERABLE;
 }
 
-/* Records the release of the mutex and its acquisition after the wait, which counts as no wait. */
-#define LW_MEASURE_WAIT(mutex, wait)                                                             \
-	({                                                                                       \
-		int error;                                                                       \
-		lw_profile_releases(LW_KEY(mutex));                                              \
-		error = (wait);                                                                  \
-		if (lw_holds_after_wait(error))                                                  \
-			lw_profile_acquired(LW_KEY(mutex), LW_KIND(mutex),                       \
-					    __builtin_return_address(0), LW_AFTER_CONDITION, 0); \
-		error;                                                                           \
+/*
+ * The times of the last signals of conditions, which share an entry if they have the same hash. So
+ * a time may be too late, and the wait for the mutex longer than it seems.
+ */
+static struct lw_profile_counter lw_signalled[1024];
+
+static struct lw_profile_counter *lw_signalled_at(const pthread_cond_t *cond)
+{
+	return &lw_signalled[(uintptr_t)cond * UINT64_C(0x9e3779b97f4a7c15) >> 54];
+}
+
+/* Returns how often this thread has slept. */
+static long lw_sleeps(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw;
+}
+
+/*
+ * Returns when a wait for a condition, which began at `begun`, became one for the mutex. 0: it did
+ * not. A thread sleeps once for the condition, so if it slept again, another thread had the mutex.
+ */
+static uint64_t lw_begun_after(const pthread_cond_t *cond, long slept, uint64_t begun)
+{
+	uint64_t signalled = lw_load(&lw_signalled_at(cond)->n, relaxed);
+
+	if (lw_sleeps() - slept < 2)
+		return 0;
+	return signalled > begun ? signalled : lw_profile_now();
+}
+
+/* Records the release of the mutex and its acquisition after the wait. */
+#define LW_MEASURE_WAIT(cond, mutex, wait)                                                   \
+	({                                                                                   \
+		const long lw_slept = lw_sleeps();                                           \
+		const uint64_t lw_begun = lw_profile_now();                                  \
+		int lw_error;                                                                \
+		lw_profile_releases(LW_KEY(mutex));                                          \
+		lw_error = (wait);                                                           \
+		if (lw_holds_after_wait(lw_error))                                           \
+			lw_profile_acquired(LW_KEY(mutex), LW_KIND(mutex),                   \
+					    __builtin_return_address(0), LW_AFTER_CONDITION, \
+					    lw_begun_after(cond, lw_slept, lw_begun));       \
+		lw_error;                                                                    \
 	})
+
+LW_EXPORT int pthread_cond_signal(pthread_cond_t *cond)
+{
+	lw_store(&lw_signalled_at(cond)->n, lw_profile_now(), relaxed);
+	return lw_glibc()->cond_signal(cond);
+}
+
+LW_EXPORT int pthread_cond_broadcast(pthread_cond_t *cond)
+{
+	lw_store(&lw_signalled_at(cond)->n, lw_profile_now(), relaxed);
+	return lw_glibc()->cond_broadcast(cond);
+}
 
 LW_EXPORT int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
-	return LW_MEASURE_WAIT(mutex, lw_glibc()->cond_wait(cond, mutex));
+	return LW_MEASURE_WAIT(cond, mutex, lw_glibc()->cond_wait(cond, mutex));
 }
 
 LW_EXPORT int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
 				     const struct timespec *deadline)
 {
-	return LW_MEASURE_WAIT(mutex, lw_glibc()->cond_timedwait(cond, mutex, deadline));
+	return LW_MEASURE_WAIT(cond, mutex, lw_glibc()->cond_timedwait(cond, mutex, deadline));
 }
 
 LW_EXPORT int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
 				     const struct timespec *deadline)
 {
-	return LW_MEASURE_WAIT(mutex, lw_glibc()->cond_clockwait(cond, mutex, clock, deadline));
+	return LW_MEASURE_WAIT(cond, mutex,
+			       lw_glibc()->cond_clockwait(cond, mutex, clock, deadline));
 }
 
 LW_OLD_NAME(pthread_mutex_lock);
 LW_OLD_NAME(pthread_mutex_trylock);
 LW_OLD_NAME(pthread_mutex_unlock);
+
+/* C11 */
+
+LW_EXPORT int mtx_lock(mtx_t *mtx)
+{
+	return lw_thrd(LW_MEASURE_MUTEX(lw_mutex_of(mtx), CLOCK_MONOTONIC, NULL));
+}
+
+LW_EXPORT int mtx_timedlock(mtx_t *restrict mtx, const struct timespec *restrict deadline)
+{
+	return lw_thrd(LW_MEASURE_MUTEX(lw_mutex_of(mtx), CLOCK_REALTIME, deadline));
+}
+
+LW_EXPORT int mtx_trylock(mtx_t *mtx)
+{
+	pthread_mutex_t *mutex = lw_mutex_of(mtx);
+
+	return lw_thrd(
+		LW_MEASURE_TRY(LW_KEY(mutex), LW_KIND(mutex), lw_glibc()->mutex_trylock(mutex)));
+}
+
+LW_EXPORT int mtx_unlock(mtx_t *mtx)
+{
+	return lw_thrd(pthread_mutex_unlock(lw_mutex_of(mtx)));
+}
+
+LW_EXPORT int cnd_wait(cnd_t *cnd, mtx_t *mtx)
+{
+	pthread_cond_t *cond = lw_cond_of(cnd);
+	pthread_mutex_t *mutex = lw_mutex_of(mtx);
+
+	return lw_thrd(LW_MEASURE_WAIT(cond, mutex, lw_glibc()->cond_wait(cond, mutex)));
+}
+
+LW_EXPORT int cnd_timedwait(cnd_t *restrict cnd, mtx_t *restrict mtx,
+			    const struct timespec *restrict deadline)
+{
+	pthread_cond_t *cond = lw_cond_of(cnd);
+	pthread_mutex_t *mutex = lw_mutex_of(mtx);
+
+	return lw_thrd(
+		LW_MEASURE_WAIT(cond, mutex, lw_glibc()->cond_timedwait(cond, mutex, deadline)));
+}
+
+LW_EXPORT int cnd_signal(cnd_t *cnd)
+{
+	return lw_thrd(pthread_cond_signal(lw_cond_of(cnd)));
+}
+
+LW_EXPORT int cnd_broadcast(cnd_t *cnd)
+{
+	return lw_thrd(pthread_cond_broadcast(lw_cond_of(cnd)));
+}

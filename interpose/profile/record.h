@@ -20,8 +20,9 @@
  * A thread that begins to wait takes an entry in the table of waits, and frees it when the wait has
  * ended. So a wait that is in progress when the process ends is in the record too.
  *
- * A waiter that waits for long looks what the holder does, and adds the time to the entry of this
- * cause in the table of causes.
+ * One waiter of a lock, if it waits for long, looks what the holder does, and adds the time to the
+ * entry of this cause in the table of causes. The time of the others that wait for long is added to
+ * a cause of its own, which the command distributes as the causes that were seen.
  *
  * Times are those of lw_profile_now(). The record has one of them beside the time of
  * CLOCK_MONOTONIC, so the command can convert them by such a pair of a later time.
@@ -37,7 +38,7 @@
 
 #include "operations.h"
 
-#define LW_PROFILE_MAGIC   0x376b6f4c
+#define LW_PROFILE_MAGIC   0x386b6f4c
 #define LW_PROFILE_LOCKS   65536
 #define LW_PROFILE_SITES   131072
 #define LW_PROFILE_MODULES 4096
@@ -73,6 +74,7 @@ struct lw_profile_lock {
 	uint64_t begun;			 /* when the holder began to wait; 0: it did not */
 	lw_atomic(uint32_t) first_site;	 /* number of a site, from 1; 0: none */
 	uint32_t holder, depth;		 /* depth 0: free, or held since before we recorded */
+	lw_atomic(uint32_t) looker;	 /* the kernel's ID of the waiter that looks; 0: none */
 	uint32_t last_thread, last_node; /* of the holder before; thread 0: there was none */
 	lw_atomic(uint32_t) kind;	 /* as glibc stores that of a mutex, or LW_PROFILE_SHARED */
 } lw_aligned(64);
@@ -114,6 +116,7 @@ enum lw_profile_what {
 	LW_PROFILE_IN_TURN,   /* the lock was free, or threads had it in turn, none for long */
 	LW_PROFILE_LATE,      /* the same, and the waiter could run, but had no CPU */
 	LW_PROFILE_UNSEEN,    /* the kernel does not say; the detail is its error */
+	LW_PROFILE_UNWATCHED, /* nobody looked: another waiter did, or there were many looks */
 };
 
 /* The time that threads waited long for a lock at one place for one cause. */
@@ -141,11 +144,11 @@ struct lw_profile {
 	uint64_t has_tsc; /* whether times are those of the time stamp counter */
 	/* The time of the start, by lw_profile_now() and by CLOCK_MONOTONIC. */
 	uint64_t time, at_ns;
-	lw_atomic(uint64_t) modules, sites;
-	lw_atomic(uint64_t) threads;		  /* that have acquired a lock */
-	lw_atomic(uint64_t) lost, lost_contended; /* acquisitions that did not fit */
-	lw_atomic(uint64_t) lost_causes;	  /* looks at holders that did not fit */
-	lw_atomic(uint64_t) events;		  /* that were added to the ring */
+	lw_atomic(uint64_t) modules, locks, sites; /* entries that were taken */
+	lw_atomic(uint64_t) threads;		   /* that have acquired a lock */
+	lw_atomic(uint64_t) lost, lost_contended;  /* acquisitions that did not fit */
+	lw_atomic(uint64_t) lost_causes;	   /* looks at holders that did not fit */
+	lw_atomic(uint64_t) events;		   /* that were added to the ring */
 	/* Time of the exit; 0: ended by exec or a signal. */
 	lw_atomic(uint64_t) ended;
 	struct lw_profile_wait wait[LW_PROFILE_WAITS];

@@ -127,9 +127,14 @@ struct lw_hold {
 	uint64_t hold, since;
 };
 
-/* A wait, and what the last look saw. The first look is the beginning of the wait. */
+/*
+ * A wait, and what the last look saw. The first look is the beginning of the wait, or the moment
+ * from which this thread is the one that looks.
+ */
 struct lw_watch {
 	struct lw_profile *profile;
+	struct lw_profile_lock *of; /* the entry of the lock; NULL: there is no room */
+	bool looks;		    /* this thread is the one that looks */
 	uint64_t key, caller;
 	bool is_shared;		/* other processes may hold the lock */
 	uint64_t begun;		/* when the wait began, by the clock of the record */
@@ -168,7 +173,8 @@ static uint64_t lw_blamed(const struct lw_watch *watch, enum lw_profile_what wha
 {
 	const uint64_t site = watch->hold.hold >> 32;
 
-	return site && what != LW_PROFILE_IN_TURN && what != LW_PROFILE_LATE
+	return site && what != LW_PROFILE_IN_TURN && what != LW_PROFILE_LATE &&
+			       what != LW_PROFILE_UNWATCHED
 		       ? watch->profile->site[site - 1].caller
 		       : 0;
 }
@@ -270,6 +276,21 @@ static uint64_t lw_next_look(struct lw_watch *watch)
 	return ns;
 }
 
+/* Adds the time since the last look, in which there was none. */
+static void lw_look_away(struct lw_watch *watch)
+{
+	watch->doing = (struct lw_doing){LW_PROFILE_UNWATCHED, 0};
+	watch->hold = (struct lw_hold){0, 0};
+	lw_blame(watch, watch->doing, lw_next_look(watch));
+}
+
+/*
+ * The time before which this process does not look again. Looks take at most this part of the time
+ * of a CPU, however many locks threads wait for.
+ */
+static lw_atomic(uint64_t) lw_next_due;
+#define LW_LOOKS_PART 20
+
 /* Looks what the holder does, and adds the time since the last look to the causes of the wait. */
 static void lw_look(struct lw_watch *watch)
 {
@@ -301,8 +322,30 @@ static void lw_look(struct lw_watch *watch)
 		lw_blame_awake(watch, is_same ? LW_PROFILE_PREEMPTED : runs, ns - ran);
 		watch->doing.what = runs;
 	} else {
-		lw_blame_awake(watch, LW_PROFILE_PREEMPTED, ns - ran);
+		/*
+		 * The thread that looks may be the one that took the CPU of a new holder. So it was
+		 * without one only since it had the lock.
+		 */
+		const uint64_t preempted = is_same ? ns - ran : lw_lesser(held, ns - ran);
+
+		lw_blame_awake(watch, LW_PROFILE_IN_TURN, ns - ran - preempted);
+		lw_blame_awake(watch, LW_PROFILE_PREEMPTED, preempted);
 	}
+}
+
+/* Begins to look, unless another thread does for this lock. */
+static void lw_try_to_look(struct lw_watch *watch)
+{
+	uint32_t none = 0;
+
+	if (watch->of && !lw_try_cmpxchg(&watch->of->looker, &none, lw_profile_tid, relaxed))
+		return;
+	watch->looks = true;
+	watch->doing = (struct lw_doing){LW_PROFILE_IN_TURN, 0};
+	watch->throttled = lw_profile_throttled_recently(watch->looked);
+	watch->hold = lw_present_hold(watch);
+	if (watch->hold.hold)
+		watch->cpu_time = lw_profile_cpu_time((uint32_t)watch->hold.hold);
 }
 
 static struct lw_watch lw_watch_begin(struct lw_profile *profile, uint64_t key, uint64_t caller,
@@ -310,20 +353,35 @@ static struct lw_watch lw_watch_begin(struct lw_profile *profile, uint64_t key, 
 {
 	struct lw_watch watch = {
 		.profile = profile,
+		.of = lw_profile_find(profile, key, true),
 		.key = key,
 		.caller = caller,
 		.is_shared = is_shared,
 		.begun = begun,
 		.began = lw_profile_clock_ns(CLOCK_MONOTONIC),
-		.doing = {LW_PROFILE_IN_TURN, 0},
+		.doing = {LW_PROFILE_UNWATCHED, 0},
 	};
 
-	watch.throttled = lw_profile_throttled_recently(watch.began);
+	lw_profile_self(profile);
 	watch.looked = watch.began;
-	watch.hold = lw_present_hold(&watch);
-	if (watch.hold.hold)
-		watch.cpu_time = lw_profile_cpu_time((uint32_t)watch.hold.hold);
+	lw_try_to_look(&watch);
 	return watch;
+}
+
+/* Looks, if it is this thread that does, and if looks have not taken too much time already. */
+static void lw_watch(struct lw_watch *watch)
+{
+	const uint64_t now = lw_profile_clock_ns(CLOCK_MONOTONIC);
+
+	if (!watch->looks || now < lw_load(&lw_next_due, relaxed)) {
+		lw_look_away(watch);
+		if (!watch->looks)
+			lw_try_to_look(watch);
+		return;
+	}
+	lw_look(watch);
+	lw_store(&lw_next_due, now + LW_LOOKS_PART * (lw_profile_clock_ns(CLOCK_MONOTONIC) - now),
+		 relaxed);
 }
 
 /* Adds the time since the last look to the cause that it saw, if the wait was slow. */
@@ -331,12 +389,14 @@ static void lw_watch_end(struct lw_watch *watch)
 {
 	const uint64_t ns = lw_next_look(watch);
 
-	if (watch->looked - watch->began < lw_profile_own.slow_ns)
-		return;
-	if (lw_sleeps(watch->doing.what))
-		lw_blame(watch, watch->doing, ns);
-	else
-		lw_blame_awake(watch, watch->doing.what, ns);
+	if (watch->looked - watch->began >= lw_profile_own.slow_ns) {
+		if (lw_sleeps(watch->doing.what))
+			lw_blame(watch, watch->doing, ns);
+		else
+			lw_blame_awake(watch, watch->doing.what, ns);
+	}
+	if (watch->looks && watch->of)
+		lw_store(&watch->of->looker, 0, relaxed);
 }
 
 /* Waits */
@@ -348,12 +408,18 @@ static bool lw_is_deadline(clockid_t clock, const struct timespec *deadline)
 			     (clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC));
 }
 
+/* The time after which a thread tries to be the one that looks, in nanoseconds. */
+#define LW_UNTIL_TURN 20000000
+
 /* Waits until the next look, or until the deadline, if that is earlier. Then `is_last` is true. */
 static int lw_step(struct lw_watch *watch, void *lock, clockid_t clock,
 		   const struct timespec *deadline, bool *is_last)
 {
 	const uint64_t part = (watch->looked - watch->began) / 4;
-	const uint64_t step = part < lw_profile_own.slow_ns ? lw_profile_own.slow_ns : part;
+	const uint64_t least = watch->looks || lw_profile_own.slow_ns > LW_UNTIL_TURN
+				       ? lw_profile_own.slow_ns
+				       : LW_UNTIL_TURN;
+	const uint64_t step = part < least ? least : part;
 	const uint64_t at = lw_profile_clock_ns(clock) + step;
 	const struct timespec look = {(time_t)(at / LW_SECOND), (long)(at % LW_SECOND)};
 
@@ -380,7 +446,7 @@ int lw_profile_wait(void *lock, enum lw_profile_mode mode, bool is_shared, const
 	wait = lw_wait_begin(profile, key, (uintptr_t)caller, begun);
 	watch = lw_watch_begin(profile, key, (uintptr_t)caller, begun, is_shared);
 	while ((error = lw_step(&watch, lock, clock, deadline, &is_last)) == ETIMEDOUT && !is_last)
-		lw_look(&watch);
+		lw_watch(&watch);
 	/* A priority-inheriting mutex has no deadline by CLOCK_MONOTONIC before Linux 5.14. */
 	if (error == EINVAL && !deadline)
 		error = lw_acquire(lock, mode, clock, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Waits for locks of glibc. A wait that takes long is cut into steps. After each the waiter looks
- * what the holder of the lock does, and adds the time since the last look to that cause.
+ * Waits for locks of glibc. A wait that takes long is cut into steps. After each, one of the
+ * waiters looks what the holder of the lock does, and adds the time since the last look to that
+ * cause.
  */
 #ifndef LW_PROFILE_WAITS_H
 #define LW_PROFILE_WAITS_H

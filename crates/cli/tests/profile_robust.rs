@@ -13,6 +13,7 @@ const PROGRAM: &str = r#"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <threads.h>
 #include <unistd.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -37,6 +38,78 @@ static void lock_many(int n)
 	}
 }
 
+static mtx_t of_c11;
+static cnd_t changed;
+static int ready, waiting;
+
+static void lock_c11(void)
+{
+	struct timespec past = {0, 0};
+
+	mtx_init(&of_c11, mtx_plain);
+	cnd_init(&changed);
+	mtx_lock(&of_c11);
+	if (mtx_trylock(&of_c11) != thrd_busy || mtx_timedlock(&of_c11, &past) != thrd_timedout ||
+	    cnd_timedwait(&changed, &of_c11, &past) != thrd_timedout)
+		exit(1);
+	mtx_unlock(&of_c11);
+	if (mtx_trylock(&of_c11) != thrd_success)
+		exit(1);
+	mtx_unlock(&of_c11);
+}
+
+/* All wait for a condition, which is signalled by a thread that then keeps the mutex. */
+static void *wait_for_condition(void *arg)
+{
+	pthread_mutex_lock(&mutex);
+	waiting++;
+	while (!ready)
+		pthread_cond_wait((pthread_cond_t *)&changed, &mutex);
+	pthread_mutex_unlock(&mutex);
+	return arg;
+}
+
+static void *lock_once(void *arg)
+{
+	__atomic_add_fetch(&waiting, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&mutex);
+	pthread_mutex_unlock(&mutex);
+	return arg;
+}
+
+/* Keeps the mutex while all eight threads wait. */
+static void hold_up(void *(*run)(void *), int after_condition)
+{
+	pthread_t threads[8];
+
+	if (!after_condition)
+		pthread_mutex_lock(&mutex);
+	for (int i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, run, NULL);
+	while (__atomic_load_n(&waiting, __ATOMIC_RELAXED) < 8)
+		usleep(1000);
+	usleep(20000);
+	if (after_condition) {
+		pthread_mutex_lock(&mutex);
+		ready = 1;
+		pthread_cond_broadcast((pthread_cond_t *)&changed);
+	}
+	usleep(300000);
+	pthread_mutex_unlock(&mutex);
+	for (int i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static pthread_mutex_t hot = PTHREAD_MUTEX_INITIALIZER;
+
+static void *lock_hot(void *arg)
+{
+	pthread_mutex_lock(&hot);
+	usleep(50000);
+	pthread_mutex_unlock(&hot);
+	return arg;
+}
+
 int main(int argc, char **argv)
 {
 	if (!strcmp(argv[1], "lock")) {
@@ -44,6 +117,20 @@ int main(int argc, char **argv)
 	} else if (!strcmp(argv[1], "many")) {
 		lock_many(atoi(argv[2]));
 		lock(NULL);
+	} else if (!strcmp(argv[1], "many, then hot")) {
+		pthread_t threads[4];
+
+		lock_many(100000);
+		for (int i = 0; i < 4; i++)
+			pthread_create(&threads[i], NULL, lock_hot, NULL);
+		for (int i = 0; i < 4; i++)
+			pthread_join(threads[i], NULL);
+	} else if (!strcmp(argv[1], "C11")) {
+		lock_c11();
+	} else if (!strcmp(argv[1], "condition")) {
+		hold_up(wait_for_condition, 1);
+	} else if (!strcmp(argv[1], "hold up")) {
+		hold_up(lock_once, 0);
 	} else if (!strcmp(argv[1], "_Fork")) {
 		if (_Fork() == 0) {
 			lock(NULL);
@@ -165,4 +252,58 @@ fn records_without_room_are_counted_as_lost() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["lost"], 3100);
+}
+
+#[test]
+fn contended_locks_have_room_beside_many_others() {
+    let (report, _) = script("exec \"$0\" 'many, then hot'");
+    assert!(report["lost"].as_u64().expect("a number") > 0);
+    assert_eq!(report["mutexes"][0]["variable"], "hot");
+    assert!(
+        report["mutexes"][0]["contended"]
+            .as_u64()
+            .expect("a number")
+            >= 3
+    );
+    assert_ne!(report["advice"]["rule"], "not_contended");
+}
+
+#[test]
+fn mutexes_of_c11_are_measured() {
+    let (report, _) = script("exec \"$0\" C11");
+    let places = report["places"].as_array().expect("rows");
+    assert!(
+        places
+            .iter()
+            .all(|row| row["places"][0]["function"] == "lock_c11")
+    );
+    let counts = ["acquisitions", "after_condition"].map(|name| report["mutexes"][0][name].clone());
+    assert_eq!(counts, [3, 1]);
+}
+
+/// The threads that are woken wait 0.3 s for the mutex.
+#[test]
+fn waits_for_the_mutex_after_a_condition_are_seen() {
+    let (report, _) = script("exec \"$0\" condition");
+    let mutex = &report["mutexes"][0];
+    let number = |name| mutex[name].as_u64().expect("a number");
+    assert_eq!(number("after_condition"), 8);
+    assert!(number("contended") >= 7, "{mutex}");
+    assert!(number("waited_ns") > 7 * 200_000_000, "{mutex}");
+}
+
+/// One of the waiters looks what the holder does, and the time of all is that of the causes it saw.
+#[test]
+fn the_waits_of_all_threads_have_the_causes_that_one_of_them_sees() {
+    let (report, _) = script("exec \"$0\" 'hold up'");
+    let slow = &report["places"][0]["slow"];
+    assert_eq!(slow["waits"], 8);
+    assert!(
+        slow["waited_ns"].as_u64().expect("a number") > 8 * 250_000_000,
+        "{slow}"
+    );
+    let causes = slow["causes"].as_array().expect("rows");
+    assert_eq!(causes[0]["what"], "slept", "{slow}");
+    assert!(causes[0]["share"].as_f64().expect("a share") > 0.8);
+    assert!(causes.iter().all(|cause| cause["what"] != "unwatched"));
 }

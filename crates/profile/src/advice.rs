@@ -17,7 +17,7 @@ const WORTHWHILE: f64 = 0.01;
 /// thread takes.
 const LONG: Duration = Duration::from_micros(100);
 
-/// The share of contended acquisitions below which a lock cannot help.
+/// The share of contended acquisitions below which it matters more that readers write to a cache line.
 const SELDOM: f64 = 0.01;
 
 /// The least share of hand-offs from other NUMA nodes that is worth avoiding.
@@ -213,11 +213,6 @@ impl Advice {
             {
                 return advice;
             }
-            () if hot.contended_share() < SELDOM => (
-                Rule::NotContended,
-                "Hardly contended: no lock would help.".to_owned(),
-                Vec::new(),
-            ),
             () if hot.by_mode.is_some() => (
                 Rule::ContendedRwlock,
                 format!(
@@ -293,7 +288,7 @@ fn remedy(doing: &Doing, share: f64) -> Option<String> {
             "Raise the CPU quota of the control group, or run fewer threads: the holder is throttled for \
              {share}, in {section}."
         ),
-        What::InTurn | What::Late | What::Unseen => return None,
+        What::InTurn | What::Late | What::Unseen | What::Unwatched => return None,
     })
 }
 
@@ -389,7 +384,7 @@ mod tests {
         assert_eq!(rule(500, 50, 5, 2, second), Rule::Contended);
         let mut seldom = hotspot(500, 50, 4, second);
         seldom.counts.acquisitions = 10_000;
-        assert_eq!(rule_of(&[seldom], 2), Rule::NotContended);
+        assert_eq!(rule_of(&[seldom], 2), Rule::Remote, "they wait for long");
     }
 
     #[test]
@@ -496,7 +491,7 @@ mod tests {
         assert_eq!(advice(&[], &[seldom]).rule, Rule::Readers);
         let mut seldom = rwlock(1000, 10, second);
         seldom.counts.contended = 1;
-        assert_eq!(advice(&[], &[seldom]).rule, Rule::NotContended);
+        assert_eq!(advice(&[], &[seldom]).rule, Rule::ContendedRwlock);
         let mut alone = rwlock(1_000_000, 10, 0);
         alone.threads = 1;
         assert_eq!(advice(&[], &[alone]).rule, Rule::NotContended);

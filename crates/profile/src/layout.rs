@@ -13,7 +13,7 @@ mod constants {
 pub(crate) use constants::*;
 
 /// The mode in which a lock is acquired.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// A mutex has no other.
@@ -49,6 +49,8 @@ pub enum What {
     Late,
     /// The kernel does not say.
     Unseen,
+    /// Nobody looked.
+    Unwatched,
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_What.rs"));
@@ -76,6 +78,7 @@ pub struct Lock {
     pub first_site: u32,
     pub holder: u32,
     pub depth: u32,
+    pub looker: u32,
     pub last_thread: u32,
     pub last_node: u32,
     pub kind: u32,
@@ -160,6 +163,7 @@ pub struct Profile {
     pub time: u64,
     pub at_ns: u64,
     pub modules: u64,
+    pub locks: u64,
     pub sites: u64,
     pub threads: u64,
     pub lost: u64,
@@ -233,6 +237,7 @@ pub fn what(number: u32) -> What {
         What::Nested,
         What::InTurn,
         What::Late,
+        What::Unwatched,
     ];
     let mut all = all.into_iter();
     let what = all.find(|what| *what as u32 == number);

@@ -117,8 +117,8 @@ Columns, for each place in the code and for each lock; rwlocks have tables of th
   locked: number of acquisitions, including those after waits for a condition.
   contended: share of the acquisitions that another thread was in the way of.
   waited: time that all threads together waited for the lock, and the longest wait. Waits that had \
-not ended when the program did are included. A wait for the mutex after a condition cannot be \
-measured.
+not ended when the program did are included. A wait for the mutex after a condition counts \
+from the signal on, if the thread slept for the mutex.
   held: time from acquiring to releasing the lock, on average, and the longest.
   before: the previous holder: the same thread, another one on the same NUMA node (near), or one \
 on another node (far). If there is one node, last-level caches stand for nodes. LOCKWORKS_NEAR \
@@ -133,9 +133,9 @@ Tables are sorted by the time waited, then by the number of acquisitions.
 
 A place is a call of pthread_mutex_lock() or the like: function, file and line if there is debug information, \
 else function or file and offset. If std::mutex is inlined, the place is the code that uses it. If \
-it is not (-O0), the place is std::mutex itself. mtx_lock() of C11 and glibc's own locks are not \
-measured. Trylocks and timed locks that fail are not counted. A process has room for 65,536 \
-locks, by address, in which readers and writers of an rwlock count as two; acquisitions of others are counted as lost. Measuring a lock and its unlock \
+it is not (-O0), the place is std::mutex itself. Mutexes of C11 are measured too; spinlocks and glibc's own locks \
+are not. Trylocks and timed locks that fail are not counted. A process has room for 65,536 \
+locks, by address, in which readers and writers of an rwlock count as two, and a quarter is for contended ones; acquisitions of others are counted as lost. Measuring a lock and its unlock \
 takes some 20 ns, or 50 ns where the kernel does not keep time by the time stamp counter, so very short critical sections look more contended than they are.
 
 --pid looks at a process that runs already, of the same user. Nothing is stopped, and nothing is loaded into \

@@ -87,6 +87,7 @@ pub struct Site {
 }
 
 /// Time that waits took long for one cause.
+#[derive(Clone)]
 pub struct Cause {
     /// The activity of the lock's holder.
     pub what: What,
@@ -258,6 +259,7 @@ impl Record {
         for cause in causes.iter().filter(|cause| cause.state == COMPLETE) {
             record.add_cause(cause);
         }
+        record.distribute_unwatched();
         Ok(Some(record))
     }
 
@@ -294,6 +296,46 @@ impl Record {
             ns: cause.ns.cast_signed().max(0).cast_unsigned(),
             waits: cause.waits,
         });
+    }
+
+    /// Distributes the time of waits at which nobody looked as the causes that were seen: at the same place,
+    /// else at the other places of the lock.
+    fn distribute_unwatched(&mut self) {
+        let seen = |site: &Site| -> Vec<Cause> {
+            let seen = site.causes.iter();
+            seen.filter(|cause| cause.what != What::Unwatched)
+                .cloned()
+                .collect()
+        };
+        let mut by_lock: HashMap<(u64, Mode), Vec<Cause>> = HashMap::new();
+        for site in &self.sites {
+            let of_lock = by_lock.entry((site.lock, site.mode)).or_default();
+            of_lock.extend(seen(site));
+        }
+        for site in &mut self.sites {
+            let unwatched = site.causes.iter();
+            let unwatched: u64 = unwatched
+                .filter(|cause| cause.what == What::Unwatched)
+                .map(|cause| cause.ns)
+                .fold(0, u64::saturating_add);
+            let mut like = seen(site);
+            if like.iter().all(|cause| cause.ns == 0) {
+                like.clone_from(&by_lock[&(site.lock, site.mode)]);
+            }
+            let all: f64 = like.iter().map(|cause| cause.ns as f64).sum();
+            if unwatched == 0 || all == 0.0 {
+                continue;
+            }
+            site.causes
+                .iter_mut()
+                .filter(|cause| cause.what == What::Unwatched)
+                .for_each(|cause| cause.ns = 0);
+            site.causes.extend(like.into_iter().map(|cause| Cause {
+                ns: (unwatched as f64 * cause.ns as f64 / all) as u64,
+                waits: 0,
+                ..cause
+            }));
+        }
     }
 
     fn add_site(&mut self, key: u64, call: u64, counts: Counts) {

@@ -55,8 +55,10 @@ impl SlowWaits {
     pub fn of(record: &Record, causes: &[record::Cause], places: &mut Places) -> Self {
         let mut slow = Self::default();
         for cause in causes {
-            slow.waits += cause.waits;
-            slow.add(&Doing::of(record, cause, places), cause.ns);
+            slow.waits = slow.waits.saturating_add(cause.waits);
+            if cause.ns > 0 {
+                slow.add(&Doing::of(record, cause, places), cause.ns);
+            }
         }
         slow
     }
@@ -75,9 +77,9 @@ impl SlowWaits {
 
     /// Adds time for which the holder was occupied with this.
     pub fn add(&mut self, doing: &Doing, ns: u64) {
-        self.waited_ns += ns;
+        self.waited_ns = self.waited_ns.saturating_add(ns);
         match self.causes.iter_mut().find(|cause| cause.doing == *doing) {
-            Some(cause) => cause.ns += ns,
+            Some(cause) => cause.ns = cause.ns.saturating_add(ns),
             None => self.causes.push(Cause {
                 doing: doing.clone(),
                 meanwhile: doing.words(),
@@ -94,7 +96,7 @@ impl SlowWaits {
 
 impl std::ops::AddAssign<&Self> for SlowWaits {
     fn add_assign(&mut self, other: &Self) {
-        self.waits += other.waits;
+        self.waits = self.waits.saturating_add(other.waits);
         for cause in &other.causes {
             self.add(&cause.doing, cause.ns);
         }
@@ -133,6 +135,7 @@ impl Doing {
             What::InTurn => "holders took short turns".to_owned(),
             What::Late => "lock was free, waiter had no CPU".to_owned(),
             What::Unseen => format!("not known: {}", or(&self.error)),
+            What::Unwatched => "not known: nobody looked".to_owned(),
         }
     }
 }
