@@ -125,6 +125,7 @@ fn main() {
                 "lost",
                 "lost_contended",
                 "lost_causes",
+                "spun",
                 "events",
                 "ended",
                 "wait",

@@ -34,7 +34,9 @@
 	LW_GLIBC(rwlock_trywrlock)   \
 	LW_GLIBC(rwlock_timedwrlock) \
 	LW_GLIBC(rwlock_clockwrlock) \
-	LW_GLIBC(rwlock_unlock)
+	LW_GLIBC(rwlock_unlock)      \
+	LW_GLIBC(spin_lock)          \
+	LW_GLIBC(spin_trylock)
 
 struct lw_glibc {
 #define LW_GLIBC(name) __typeof__(&pthread_##name) name;

@@ -38,7 +38,7 @@
 
 #include "operations.h"
 
-#define LW_PROFILE_MAGIC   0x386b6f4c
+#define LW_PROFILE_MAGIC   0x396b6f4c
 #define LW_PROFILE_LOCKS   65536
 #define LW_PROFILE_SITES   131072
 #define LW_PROFILE_MODULES 4096
@@ -148,6 +148,7 @@ struct lw_profile {
 	lw_atomic(uint64_t) threads;		   /* that have acquired a lock */
 	lw_atomic(uint64_t) lost, lost_contended;  /* acquisitions that did not fit */
 	lw_atomic(uint64_t) lost_causes;	   /* looks at holders that did not fit */
+	lw_atomic(uint64_t) spun;		   /* time waited for spinlocks */
 	lw_atomic(uint64_t) events;		   /* that were added to the ring */
 	/* Time of the exit; 0: ended by exec or a signal. */
 	lw_atomic(uint64_t) ended;

@@ -230,3 +230,25 @@ fn impossible_comparisons_are_refused() {
     let none = ["--lock", "mutex", "-o", "/nowhere/file", "echo"];
     refused(&none, 2, &["cannot write /nowhere/file"]);
 }
+
+/// A run that prints no figure above 0 does not cost the rounds before it.
+#[test]
+fn rounds_before_a_run_that_cannot_be_evaluated_are_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let runs = directory.path().join("runs");
+    let script = format!(
+        "echo >> {0}; if [ $(wc -l < {0}) = 6 ]; then echo rate 0; else echo rate 5; fi",
+        runs.display()
+    );
+    let rounds = [
+        "compare", "--lock", "mutex", "--warmup", "0", "--rounds", "9",
+    ];
+    let output = support::output(&[&rounds[..], &METRIC, &["sh", "-c", &script]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stdout).contains("rounds: 2 of 9"),
+        "{}",
+        text(&output.stdout)
+    );
+    assert!(text(&output.stderr).contains("only figures above 0 can be compared"));
+}

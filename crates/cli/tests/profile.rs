@@ -698,7 +698,7 @@ fn readers_that_race_are_all_counted_and_get_advice() {
     assert_eq!(seen["advice"]["rule"], "readers");
     let advice = seen["advice"]["text"].as_str().expect("words");
     assert!(advice.contains("100 % of its acquisitions"), "{advice}");
-    let command = format!("lockworks compare --lock mutex -- {program} 'read much'");
+    let command = format!("lockworks run --lock mutex -- {program} 'read much'");
     assert_eq!(seen["try_it"], command);
 }
 

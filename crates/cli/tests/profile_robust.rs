@@ -1,15 +1,21 @@
 //! `lockworks profile` of programs that are limited, killed, in the background, or not measured as a whole.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use crate::support::{self, text};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -110,6 +116,24 @@ static void *lock_hot(void *arg)
 	return arg;
 }
 
+static void *spin_once(void *arg)
+{
+	pthread_spin_lock(arg);
+	pthread_spin_unlock(arg);
+	return arg;
+}
+
+static void *contend(void *arg)
+{
+	for (int i = 0; i < 20000; i++) {
+		pthread_mutex_lock(&hot);
+		for (volatile int n = 0; n < 2000; n++)
+			;
+		pthread_mutex_unlock(&hot);
+	}
+	return arg;
+}
+
 int main(int argc, char **argv)
 {
 	if (!strcmp(argv[1], "lock")) {
@@ -123,6 +147,35 @@ int main(int argc, char **argv)
 		lock_many(100000);
 		for (int i = 0; i < 4; i++)
 			pthread_create(&threads[i], NULL, lock_hot, NULL);
+		for (int i = 0; i < 4; i++)
+			pthread_join(threads[i], NULL);
+	} else if (!strcmp(argv[1], "daemon")) {
+		if (daemon(1, 1))
+			exit(1);
+		usleep(400000);
+		hold_up(lock_once, 0);
+	} else if (!strcmp(argv[1], "server") || !strcmp(argv[1], "in front")) {
+		if (!strcmp(argv[1], "server"))
+			daemon(1, 1);
+		lock(NULL);
+		puts("serves");
+		fflush(stdout);
+		pause();
+	} else if (!strcmp(argv[1], "spin")) {
+		pthread_t threads[1];
+		pthread_spinlock_t spin;
+
+		pthread_spin_init(&spin, 0);
+		pthread_spin_lock(&spin);
+		pthread_create(&threads[0], NULL, spin_once, (void *)&spin);
+		usleep(100000);
+		pthread_spin_unlock(&spin);
+		pthread_join(threads[0], NULL);
+	} else if (!strcmp(argv[1], "contend")) {
+		pthread_t threads[4];
+
+		for (int i = 0; i < 4; i++)
+			pthread_create(&threads[i], NULL, contend, NULL);
 		for (int i = 0; i < 4; i++)
 			pthread_join(threads[i], NULL);
 	} else if (!strcmp(argv[1], "C11")) {
@@ -306,4 +359,122 @@ fn the_waits_of_all_threads_have_the_causes_that_one_of_them_sees() {
     assert_eq!(causes[0]["what"], "slept", "{slow}");
     assert!(causes[0]["share"].as_f64().expect("a share") > 0.8);
     assert!(causes.iter().all(|cause| cause["what"] != "unwatched"));
+}
+
+#[test]
+fn waits_for_spinlocks_are_seen_and_served() {
+    let (report, _) = script("exec \"$0\" spin");
+    let advice = &report["advice"];
+    assert_eq!(advice["rule"], "not_measured");
+    let text = advice["text"].as_str().expect("words");
+    assert!(text.contains("waited for pthread spinlocks, which `lockworks run` serves"));
+    assert!(report["try_it"].is_string());
+}
+
+#[test]
+fn a_program_that_goes_into_the_background_is_waited_for() {
+    let (report, said) = script("exec \"$0\" daemon");
+    assert!(said.contains("left process"), "{said}");
+    assert_eq!(acquisitions(&report), 9);
+    assert_eq!(report["advice"]["rule"], "long_holds");
+}
+
+/// Each run takes until the process in the background has ended.
+#[test]
+fn a_comparison_leaves_nothing_in_the_background() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path());
+    let program = program.to_str().expect("a path");
+    let rounds = ["--rounds", "1", "--warmup", "0", "--lock", "mutex"];
+    let output = support::output(
+        &[
+            &["compare", "--json"][..],
+            &rounds,
+            &["--", program, "daemon"],
+        ]
+        .concat(),
+    );
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    for lock in report["locks"].as_array().expect("rows") {
+        assert!(
+            lock["by_round"][0]["wall_s"].as_f64().expect("a time") > 0.7,
+            "{lock}"
+        );
+    }
+}
+
+/// Profiles the program in the way that `how` says, and sends a signal once it has said something.
+fn signalled(how: &str, signal: Signal, terminal: bool) -> (Option<i32>, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path());
+    let mut command = support::lockworks(&["profile", "--", program.to_str().unwrap(), how]);
+    let both = nix::pty::openpty(None, None).expect("a pseudo-terminal");
+    if terminal {
+        command.stdin(both.slave.try_clone().expect("a descriptor"));
+    }
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the command runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    assert_eq!(lines.next().expect("a line").expect("text"), "serves");
+    // The command may wait for the process in the background only after that.
+    std::thread::sleep(Duration::from_millis(500));
+    kill(Pid::from_raw(child.id().cast_signed()), signal).expect("it runs");
+    let said = lines.map(|line| line.expect("text")).collect::<Vec<_>>();
+    (child.wait().expect("it ends").code(), said.join("\n"))
+}
+
+#[test]
+fn a_signal_ends_the_program_and_the_report_follows() {
+    for (signal, status) in [
+        (Signal::SIGTERM, 143),
+        (Signal::SIGHUP, 129),
+        (Signal::SIGINT, 130),
+    ] {
+        for terminal in [false, true] {
+            let (code, said) = signalled("in front", signal, terminal);
+            assert_eq!(code, Some(status), "{said}");
+            assert!(said.contains("1 mutex at 1 place"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_what_is_left_in_the_background() {
+    let (code, said) = signalled("server", Signal::SIGTERM, true);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("1 mutex at 1 place"), "{said}");
+}
+
+/// What `Try:` says works as it is typed, for programs that end, fail, are killed, or go on.
+#[test]
+fn what_is_advised_can_be_typed() {
+    for (words, status, command) in [
+        ("\"$0\" contend", 0, "compare"),
+        ("\"$0\" contend; exit 3", 3, "run"),
+        ("\"$0\" contend; kill -9 $$", 137, "run"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let program = compile(directory.path());
+        let program = program.to_str().expect("a path");
+        let output = support::output(&["profile", "--json", "--", "sh", "-c", words, program]);
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let Some(typed) = report["try_it"].as_str() else {
+            // With a holder that sleeps, no lock helps.
+            assert_eq!(report["advice"]["rule"], "long_holds", "{report}");
+            continue;
+        };
+        let rest = typed.strip_prefix("lockworks ").expect("a command");
+        assert!(rest.starts_with(command), "{typed}");
+        let again = Command::new("sh")
+            .args(["-c", &format!("exec {} {rest}", crate::COMMAND)])
+            .output()
+            .expect("a shell");
+        let ended = again
+            .status
+            .code()
+            .or(again.status.signal().map(|n| 128 + n));
+        assert_eq!(ended, Some(status), "{typed}: {}", text(&again.stderr));
+    }
 }

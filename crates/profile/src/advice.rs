@@ -130,7 +130,7 @@ impl Advice {
             let those = locks().filter(|row| row.left_to_glibc.is_some() == left);
             those.map(|row| row.counts.waited_ns).sum()
         };
-        let is_worthwhile = |ns: u64| ns as f64 >= WORTHWHILE * wall.as_nanos() as f64;
+        let is_worthwhile = |ns| is_worthwhile(ns, wall);
         let sum = |ns: u64| {
             let wall = nanoseconds(wall.as_nanos() as u64);
             format!("{} waited for {those} in {wall}", nanoseconds(ns))
@@ -256,6 +256,11 @@ impl Advice {
             locks,
         }
     }
+}
+
+/// Whether so much waiting by all threads of a program that ran for `wall` is worth advice.
+pub fn is_worthwhile(waited_ns: u64, wall: Duration) -> bool {
+    waited_ns as f64 >= WORTHWHILE * wall.as_nanos() as f64
 }
 
 /// A remedy if holders do this for a share of the time of slow waits. None: a lock may help.

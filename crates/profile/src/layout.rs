@@ -169,6 +169,7 @@ pub struct Profile {
     pub lost: u64,
     pub lost_contended: u64,
     pub lost_causes: u64,
+    pub spun: u64,
     pub events: u64,
     pub ended: u64,
     pub wait: [Wait; LW_PROFILE_WAITS],

@@ -15,27 +15,24 @@ mod unmeasured;
 
 use std::ffi::OsString;
 use std::fs::{OpenOptions, Permissions};
-use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitCode, ExitStatus, Stdio};
-use std::thread;
-use std::time::Instant;
+use std::process::{ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use clap::value_parser;
 use nix::sys::resource::{Resource, getrlimit};
-use nix::sys::signal::{Signal, kill};
 use nix::sys::statvfs::{Statvfs, statvfs};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use clock::Now;
 use lockworks_preload::{Library, Program};
-use lockworks_ui::interruption;
+use lockworks_programs::children;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
 use lockworks_ui::terminal;
@@ -109,7 +106,8 @@ pub struct ProfileArgs {
 const HELP: &str = "\
 The program runs with glibc's mutexes and rwlocks. A library measures them; it is loaded before the \
 program's libraries (LD_PRELOAD), into the program and into all programs that it starts. The report \
-follows when the program has ended, in whatever way: end a server with ^C.
+follows when the program has ended, in whatever way, and what it has left in the background: end a server \
+with ^C, or with kill(1) of this command.
 
 Columns, for each place in the code and for each lock; rwlocks have tables of their own:
   to: the mode of an rwlock: read, with other readers, or write, alone.
@@ -133,8 +131,8 @@ Tables are sorted by the time waited, then by the number of acquisitions.
 
 A place is a call of pthread_mutex_lock() or the like: function, file and line if there is debug information, \
 else function or file and offset. If std::mutex is inlined, the place is the code that uses it. If \
-it is not (-O0), the place is std::mutex itself. Mutexes of C11 are measured too; spinlocks and glibc's own locks \
-are not. Trylocks and timed locks that fail are not counted. A process has room for 65,536 \
+it is not (-O0), the place is std::mutex itself. Mutexes of C11 are measured too, of spinlocks only the time that all \
+threads waited, and glibc's own locks are not. Trylocks and timed locks that fail are not counted. A process has room for 65,536 \
 locks, by address, in which readers and writers of an rwlock count as two, and a quarter is for contended ones; acquisitions of others are counted as lost. Measuring a lock and its unlock \
 takes some 20 ns, or 50 ns where the kernel does not keep time by the time stamp counter, so very short critical sections look more contended than they are.
 
@@ -172,6 +170,9 @@ const SLOW: &str = "LOCKWORKS_PROFILE_SLOW_NS";
 
 /// The environment variable that says which CPUs are near each other.
 const NEAR: &str = "LOCKWORKS_NEAR";
+
+/// The time after which a program that has ended should not have a process in the background.
+const SOON: Duration = Duration::from_millis(200);
 
 /// Names of files that are no records yet begin with this.
 const SPARE: &str = "spare-";
@@ -254,13 +255,15 @@ impl ProfileArgs {
             command.stdout(std::io::stderr().as_fd().try_clone_to_owned()?);
         }
         let begin = Instant::now();
+        children::adopt().context("cannot wait for processes in the background")?;
         let mut child = command
             .spawn()
             .map_err(|error| program.not_started(error))?;
         if !self.is_part {
-            end_with(&child);
+            ending::pass_on_to(child.id())?;
         }
         let status = child.wait()?;
+        let was_left = wait_for_left();
         let wall = begin.elapsed();
         let mut unmeasured = listener.map(Listener::end).unwrap_or_default();
         let records = read(directory.path(), Now::get()?, &mut unmeasured)?;
@@ -269,11 +272,33 @@ impl ProfileArgs {
             command: &self.command,
             wall,
             status,
+            is_server: was_left || ending::signals() > 0,
             unmeasured,
         };
         let report = ProfileReport::new(&records, run, other_locks);
         Ok((report, records, status))
     }
+}
+
+/// Waits for processes that the program has left in the background, until a signal ends them. Returns whether
+/// there were any.
+fn wait_for_left() -> bool {
+    let signals = ending::stop();
+    let mut was_left = false;
+    let begin = Instant::now();
+    let say = |left: &[Pid]| {
+        // What ends at once need not be known.
+        if !was_left && begin.elapsed() > SOON {
+            terminal::warn(&format!(
+                "the program has left process {} in the background; the report follows when that ends: \
+                 `kill {0}`, or ^C",
+                left[0]
+            ));
+            was_left = true;
+        }
+    };
+    children::wait_for_left(say, || ending::signals() > signals);
+    was_left
 }
 
 /// Makes a directory for the records that only this user can enter, in memory if there is enough
@@ -306,20 +331,56 @@ fn make_spares(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Has ^C end the program, not this process, which has yet to report.
-fn end_with(child: &Child) {
-    let program = Pid::from_raw(child.id().cast_signed());
-    // A terminal signals the program too; kill(1) signals this process alone.
-    let pass_on = !std::io::stdin().is_terminal();
-    interruption::before_exit(move || {
-        if pass_on {
-            // The program may have ended already.
-            let _ = kill(program, Signal::SIGTERM);
+/// Passes signals that ask this process to end on to the program, since this process has yet to report. A terminal
+/// sends its signals to the program too, so these are not passed on.
+mod ending {
+    use std::sync::atomic::{AtomicI32, Ordering};
+
+    use nix::libc;
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+    /// The program's number. 0: it has ended, or has not begun.
+    static PROGRAM: AtomicI32 = AtomicI32::new(0);
+
+    /// The number of signals.
+    static SIGNALS: AtomicI32 = AtomicI32::new(0);
+
+    extern "C" fn pass_on(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+        SIGNALS.fetch_add(1, Ordering::Relaxed);
+        let program = PROGRAM.load(Ordering::Relaxed);
+        // SAFETY: the kernel passes a valid structure.
+        let is_of_process = unsafe { (*info).si_code } <= 0;
+        if program > 0 && is_of_process {
+            // SAFETY: kill() may be called in a handler, and touches no memory.
+            unsafe { libc::kill(program, signal) };
         }
-        loop {
-            thread::park();
+    }
+
+    /// Begins to pass signals on.
+    pub fn pass_on_to(program: u32) -> nix::Result<()> {
+        PROGRAM.store(program.cast_signed(), Ordering::Relaxed);
+        let action = SigAction::new(
+            SigHandler::SigAction(pass_on),
+            SaFlags::SA_RESTART,
+            SigSet::empty(),
+        );
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            // SAFETY: the handler calls only what may be called in one.
+            unsafe { sigaction(signal, &action) }?;
         }
-    });
+        Ok(())
+    }
+
+    /// Says that the program has ended. Returns the number of signals so far.
+    pub fn stop() -> i32 {
+        PROGRAM.store(0, Ordering::Relaxed);
+        SIGNALS.load(Ordering::Relaxed)
+    }
+
+    /// The number of signals so far.
+    pub fn signals() -> i32 {
+        SIGNALS.load(Ordering::Relaxed)
+    }
 }
 
 fn exit_code(status: ExitStatus) -> ExitCode {
@@ -425,6 +486,7 @@ mod tests {
                 command: &["true".into()],
                 wall: std::time::Duration::from_secs(1),
                 status: ExitStatus::default(),
+                is_server: false,
                 unmeasured: Unmeasured::default(),
             };
             ProfileReport::new(&records, run, Default::default()).tables(10);

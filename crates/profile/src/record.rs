@@ -46,6 +46,8 @@ pub struct Record {
     pub lost_contended: u64,
     /// Looks at what a holder does that had no room in the record.
     pub lost_causes: u64,
+    /// The time that threads waited for spinlocks, in nanoseconds.
+    pub spun_ns: u64,
     /// The executable and the libraries of the process.
     pub modules: Vec<Module>,
     /// The locks at each place where they were locked.
@@ -228,6 +230,7 @@ impl Record {
             lost: number(offset_of!(Profile, lost))?,
             lost_contended: number(offset_of!(Profile, lost_contended))?,
             lost_causes: number(offset_of!(Profile, lost_causes))?,
+            spun_ns: clock.span(number(offset_of!(Profile, spun))?),
             modules: modules.iter().map(Module::of).collect(),
             sites: Vec::new(),
             acquisitions: events

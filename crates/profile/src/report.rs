@@ -13,7 +13,7 @@ use itertools::Itertools;
 use nix::sys::signal::Signal;
 use serde::Serialize;
 
-use crate::advice::{Advice, Rule};
+use crate::advice::{Advice, Rule, is_worthwhile};
 use crate::deadlock::{self, Deadlocked};
 use crate::hotspots::{ByMode, Hotspot, Sighting, hotspots, sightings};
 use crate::places::{Place, Places};
@@ -37,6 +37,8 @@ pub struct Run<'a> {
     pub wall: Duration,
     /// How it ended.
     pub status: ExitStatus,
+    /// Whether it does not end by itself, or not before its parent.
+    pub is_server: bool,
     /// Its processes that were not measured.
     pub unmeasured: Unmeasured,
 }
@@ -65,6 +67,8 @@ pub struct ProfileReport {
     lost_contended: u64,
     /// Looks at what a holder does that are counted nowhere, because there was no room.
     lost_causes: u64,
+    /// The time that all threads together waited for spinlocks, in nanoseconds.
+    spun_ns: u64,
     /// Places in the code that lock mutexes, the hottest first.
     places: Vec<Hotspot>,
     /// Mutexes, the hottest first.
@@ -91,8 +95,14 @@ impl ProfileReport {
             command,
             wall,
             status,
+            is_server,
             unmeasured,
         } = run;
+        // `compare` runs a program that ends by itself, with success.
+        let try_with = match status.success() && !is_server {
+            true => "compare",
+            false => "run",
+        };
         let mut known = Places::default();
         let (of_mutexes, of_rwlocks) = sightings(records, &mut known);
         let mut by_lock = |sightings: &[Sighting]| {
@@ -120,9 +130,19 @@ impl ProfileReport {
             Some(_) => Advice::for_deadlock(),
             None => Advice::of(&mutexes, &rwlocks, wall, cpus, nodes),
         };
+        let spun_ns = records
+            .iter()
+            .fold(0_u64, |sum, record| sum.saturating_add(record.spun_ns));
         let lost_contended = sum(|record| record.lost_contended);
         let unseen: Vec<String> = [
             (unmeasured.processes() > 0).then(|| not_measured(&unmeasured)),
+            is_worthwhile(spun_ns, wall).then(|| {
+                format!(
+                    "{} waited for pthread spinlocks, which `lockworks run` serves, but whose places are not \
+                     measured",
+                    nanoseconds(spun_ns)
+                )
+            }),
             (lost_contended > 0)
                 .then(|| format!("{lost_contended} contended acquisitions had no room")),
         ]
@@ -159,14 +179,18 @@ impl ProfileReport {
             lost: sum(|record| record.lost),
             lost_contended,
             lost_causes: sum(|record| record.lost_causes),
+            spun_ns,
             places: by_place(&of_mutexes),
             mutexes,
             rwlock_places: by_place(&of_rwlocks),
             rwlocks,
             try_it: (!advice.locks.is_empty() && !preloaded).then(|| {
                 format!(
-                    "lockworks compare --lock {} -- {}",
-                    advice.locks.join(" --lock "),
+                    "lockworks {try_with} --lock {} -- {}",
+                    match try_with {
+                        "compare" => advice.locks.join(" --lock "),
+                        _ => advice.locks[0].to_owned(),
+                    },
                     words.unwrap_or_else(|_| command.join(" "))
                 )
             }),

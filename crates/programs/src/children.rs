@@ -5,13 +5,14 @@ use std::fs;
 use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 
 /// How a program is ended early.
@@ -43,6 +44,9 @@ struct Registry {
     groups: Vec<(Pid, Ending)>,
     closed: bool,
 }
+
+/// Whether this process has called [`adopt`].
+static ADOPTS: AtomicBool = AtomicBool::new(false);
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     groups: Vec::new(),
@@ -179,6 +183,62 @@ fn runs(group: Pid) -> bool {
     })
 }
 
+/// Has processes that lose their parent become children of this process: those that a program leaves in the
+/// background.
+pub fn adopt() -> io::Result<()> {
+    ADOPTS.store(true, Ordering::Relaxed);
+    Ok(nix::sys::prctl::set_child_subreaper(true)?)
+}
+
+/// The children of this process that have not ended, when no [`Running`] program is left. Those that have
+/// ended are collected.
+pub fn left() -> Vec<Pid> {
+    while let Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) =
+        waitpid(None, Some(WaitPidFlag::WNOHANG))
+    {}
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let own = std::process::id().to_string();
+    let is_child = |process: &fs::DirEntry| {
+        let stat = fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+        !matches!(fields.next(), Some("Z" | "X")) && fields.next() == Some(own.as_str())
+    };
+    let children = processes.filter_map(Result::ok).filter(is_child);
+    let pids = children.filter_map(|child| child.file_name().to_str()?.parse().ok());
+    pids.map(Pid::from_raw).collect()
+}
+
+/// Waits until a program that has ended has left no process in the background, and calls `say` with those that
+/// are left. Ends them when `is_over` returns true: by SIGTERM, and by SIGKILL if that does not suffice.
+/// Returns whether it did.
+pub fn wait_for_left(mut say: impl FnMut(&[Pid]), mut is_over: impl FnMut() -> bool) -> bool {
+    let mut ended_at: Option<Instant> = None;
+    loop {
+        let left = left();
+        if left.is_empty() {
+            return ended_at.is_some();
+        }
+        say(&left);
+        if ended_at.is_none() && is_over() {
+            ended_at = Some(Instant::now());
+            signal_all(&left, Signal::SIGTERM);
+        }
+        if ended_at.is_some_and(|at| at.elapsed() > CLEANING_UP) {
+            signal_all(&left, Signal::SIGKILL);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal_all(processes: &[Pid], signal: Signal) {
+    for process in processes {
+        // It may have ended, or be of another user.
+        let _ = kill(*process, signal);
+    }
+}
+
 fn wait_for_the_end() -> ! {
     loop {
         thread::park();
@@ -201,6 +261,9 @@ pub fn stop_all() {
     }
     for (group, _) in &groups {
         let _ = killpg(*group, Signal::SIGKILL);
+    }
+    if ADOPTS.load(Ordering::Relaxed) {
+        wait_for_left(|_| {}, || true);
     }
 }
 

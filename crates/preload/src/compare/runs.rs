@@ -5,13 +5,16 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
+use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use lockworks::LockType;
-use lockworks_programs::children::{Ending, Running};
+use lockworks_programs::children::{self, Ending, Running};
+use lockworks_ui::terminal;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use nix::unistd::Pid;
 use regex::Regex;
 use serde::Serialize;
 
@@ -149,13 +152,18 @@ pub fn run(
     let begin = Instant::now();
     let mut running =
         Running::start(&mut command, Ending::Asked).map_err(|error| program.not_started(error))?;
-    let (status, given_up) = match limit {
+    let (status, mut given_up) = match limit {
         Some(limit) => {
             let (status, late) = running.wait_for(limit)?;
             (status, late.then_some(limit))
         }
         None => (running.wait()?, None),
     };
+    // A program that puts itself into the background has not ended yet.
+    let is_late = || !status.success() || limit.is_some_and(|limit| begin.elapsed() > limit);
+    if children::wait_for_left(say_once, is_late) && status.success() {
+        given_up = limit;
+    }
     let wall_s = begin.elapsed().as_secs_f64();
     let after = getrusage(UsageWho::RUSAGE_CHILDREN)?;
 
@@ -188,6 +196,22 @@ pub fn run(
         involuntary_switches: times(Usage::involuntary_context_switches),
         warning: warning.map(str::to_owned),
     }))
+}
+
+/// Says once what is waited for, unless that ends soon.
+fn say_once(left: &[Pid]) {
+    static SINCE: Mutex<Option<Instant>> = Mutex::new(None);
+    static SAID: Once = Once::new();
+    let mut since = SINCE.lock().unwrap_or_else(PoisonError::into_inner);
+    if since.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(10) {
+        SAID.call_once(|| {
+            terminal::warn(&format!(
+                "the program has left process {} in the background, and a run takes until that ends; to end it, \
+                 interrupt (^C)",
+                left[0]
+            ));
+        });
+    }
 }
 
 fn read(capture: &mut File) -> Result<String> {
