@@ -14,6 +14,7 @@ use serde_json::Value;
 
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +124,26 @@ static void *spin_once(void *arg)
 	return arg;
 }
 
+static void *lock_hot_within(void *arg)
+{
+	pthread_mutex_lock(&mutex);
+	lock_hot(arg);
+	pthread_mutex_unlock(&mutex);
+	return arg;
+}
+
+/* Holds the mutex while there are no events, and lets another thread on after that. */
+static void wait_for_events(int has_work)
+{
+	pthread_t thread;
+
+	pthread_mutex_lock(&mutex);
+	pthread_create(&thread, NULL, has_work ? lock_hot_within : lock_once, NULL);
+	poll(NULL, 0, 200);
+	pthread_mutex_unlock(&mutex);
+	pthread_join(thread, NULL);
+}
+
 static void *contend(void *arg)
 {
 	for (int i = 0; i < 20000; i++) {
@@ -178,6 +199,8 @@ int main(int argc, char **argv)
 			pthread_create(&threads[i], NULL, contend, NULL);
 		for (int i = 0; i < 4; i++)
 			pthread_join(threads[i], NULL);
+	} else if (!strcmp(argv[1], "idle") || !strcmp(argv[1], "busy")) {
+		wait_for_events(!strcmp(argv[1], "busy"));
 	} else if (!strcmp(argv[1], "C11")) {
 		lock_c11();
 	} else if (!strcmp(argv[1], "condition")) {
@@ -477,4 +500,19 @@ fn what_is_advised_can_be_typed() {
             .or(again.status.signal().map(|n| 128 + n));
         assert_eq!(ended, Some(status), "{typed}: {}", text(&again.stderr));
     }
+}
+
+/// Idle threads that wait for a mutex until there is work are told apart from those that have work.
+#[test]
+fn waits_without_work_are_told_apart() {
+    let (report, _) = script("exec \"$0\" idle");
+    assert_eq!(report["advice"]["rule"], "not_contended");
+    let text = report["advice"]["text"].as_str().expect("words");
+    assert!(
+        text.contains("for a holder to let them on, without work"),
+        "{text}"
+    );
+    let (report, _) = script("exec \"$0\" busy");
+    assert_eq!(report["advice"]["rule"], "long_holds");
+    assert_eq!(report["advice"]["cause"], "slept");
 }

@@ -8,7 +8,7 @@ use crate::hotspots::Hotspot;
 use crate::layout::What;
 use crate::places::Place;
 use crate::slow::Doing;
-use lockworks_ui::figures::{nanoseconds, percent, scaled};
+use lockworks_ui::figures::{count, nanoseconds, percent};
 
 /// The least waiting for locks that is worth advice, as a share of one thread's time.
 const WORTHWHILE: f64 = 0.01;
@@ -105,7 +105,7 @@ impl Advice {
                  acquisitions: under glibc each read writes to the same cache line. {SERVED} \
                  ({waited}.)",
                 row.threads,
-                scaled(reads(row) as f64),
+                count(reads(row)),
                 share_of_reads(row),
             ),
             locks: vec!["mutex"],
@@ -128,12 +128,20 @@ impl Advice {
         };
         let waited = |left: bool| -> u64 {
             let those = locks().filter(|row| row.left_to_glibc.is_some() == left);
-            those.map(|row| row.counts.waited_ns).sum()
+            those.map(Hotspot::busy_ns).sum()
         };
         let is_worthwhile = |ns| is_worthwhile(ns, wall);
         let sum = |ns: u64| {
             let wall = nanoseconds(wall.as_nanos() as u64);
-            format!("{} waited for {those} in {wall}", nanoseconds(ns))
+            let idle_ns: u64 = locks().map(|row| row.idle_ns).sum();
+            let idle = match is_worthwhile(idle_ns) {
+                true => format!(
+                    ", and {} for a holder to let them on, without work",
+                    nanoseconds(idle_ns)
+                ),
+                false => String::new(),
+            };
+            format!("{} waited for {those} in {wall}{idle}", nanoseconds(ns))
         };
         let no_lock = |rule, text| Self {
             rule,
@@ -143,7 +151,7 @@ impl Advice {
         };
         let (served_ns, left_ns) = (waited(false), waited(true));
         let served = || locks().filter(|row| row.left_to_glibc.is_none());
-        let hot = served().max_by_key(|row| row.counts.waited_ns);
+        let hot = served().max_by_key(|row| row.busy_ns());
         let often_read = served()
             .filter(|row| row.threads > 1 && is_worthwhile(line_transfers(row)))
             .max_by_key(|row| reads(row))

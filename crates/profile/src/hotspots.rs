@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::layout::Mode;
-use crate::places::{Place, Places};
+use crate::places::{Place, Places, shortened};
 use crate::record::{Counts, Record, Site};
 use crate::slow::SlowWaits;
 
@@ -30,6 +30,8 @@ pub struct Hotspot {
     /// The counts.
     #[serde(flatten)]
     pub counts: Counts,
+    /// The part of the wait time in which threads waited to be let on, without work, in nanoseconds.
+    pub idle_ns: u64,
     /// The waits that took long, and why.
     pub slow: SlowWaits,
     /// The counts of readers and of writers by themselves, if the locks are rwlocks.
@@ -50,7 +52,7 @@ impl Hotspot {
     /// The first of these locks, as tables name it.
     pub fn lock(&self) -> String {
         match &self.variable {
-            Some(name) => name.clone(),
+            Some(name) => shortened(name).into_owned(),
             None => format!("{:#x}", self.locks[0].1),
         }
     }
@@ -61,6 +63,11 @@ impl Hotspot {
             None => "mutex",
             Some(_) => "rwlock",
         }
+    }
+
+    /// The time that threads waited for it while they had work.
+    pub fn busy_ns(&self) -> u64 {
+        self.counts.waited_ns.saturating_sub(self.idle_ns)
     }
 
     /// The share of the acquisitions that were contended.
@@ -121,6 +128,25 @@ pub fn hotspots<K: Ord>(sightings: &[Sighting], key: impl Fn(&Sighting) -> K) ->
     hotspots
 }
 
+/// Hold time up to which a thread does nothing while it holds a lock, in nanoseconds.
+const NOTHING: u64 = 1000;
+
+/// The time for which threads waited at a site for holders that mostly waited for events, only to release the
+/// lock again: the holder lets them on when there is work.
+fn idle_ns(site: &Site, slow: &SlowWaits) -> u64 {
+    if site.counts.held_ns / site.counts.acquisitions.max(1) > NOTHING {
+        return 0;
+    }
+    let causes = slow.causes.iter();
+    let events = causes.filter(|cause| cause.doing.waits_for_events());
+    let idle: f64 = events.map(|cause| cause.share).sum();
+    // If holders mostly wait for events, they only prepare for that in the rest of the time.
+    match idle >= 0.5 {
+        true => site.counts.waited_ns,
+        false => 0,
+    }
+}
+
 fn hotspot(group: &[&Sighting]) -> Hotspot {
     let mut hotspot = Hotspot::default();
     let mut threads: BTreeMap<u64, [u64; 4]> = BTreeMap::new();
@@ -134,6 +160,7 @@ fn hotspot(group: &[&Sighting]) -> Hotspot {
     {
         hotspot.counts += site.counts;
         hotspot.slow += slow;
+        hotspot.idle_ns = hotspot.idle_ns.saturating_add(idle_ns(site, slow));
         match site.mode {
             Mode::Mutex => {}
             Mode::Read => hotspot.by_mode.get_or_insert_default().reads += site.counts,

@@ -1,5 +1,6 @@
 //! Places in code: the function and line of an address.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -41,8 +42,11 @@ impl Place {
     /// The place and the functions that it is inlined into.
     pub fn full_name(&self) -> String {
         let words = |frame: &Frame| {
-            let words = [&frame.function, &frame.line];
-            words.into_iter().flatten().join(" ")
+            let function = frame.function.as_deref().map(shortened);
+            [function, frame.line.as_deref().map(Into::into)]
+                .into_iter()
+                .flatten()
+                .join(" ")
         };
         let names = self.inlined_into.iter().map(words);
         std::iter::once(self.name()).chain(names).join(" in ")
@@ -52,12 +56,28 @@ impl Place {
     pub fn name(&self) -> String {
         let module = self.module.as_deref().and_then(Path::file_name);
         let module = module.map_or("?".into(), |name| name.to_string_lossy());
-        match (&self.function, &self.line) {
+        let function = self.function.as_deref().map(shortened);
+        match (&function, &self.line) {
             (Some(function), Some(line)) => format!("{function} {line}"),
             (Some(function), None) => format!("{function} ({module}+{:#x})", self.offset),
             (None, _) => format!("{module}+{:#x}", self.offset),
         }
     }
+}
+
+/// The longest name of a function in tables. Templates of C++ have names of many thousand characters.
+const LONGEST: usize = 160;
+
+/// A name of a function, without its middle if it is long.
+pub fn shortened(name: &str) -> Cow<'_, str> {
+    let length = name.chars().count();
+    if length <= LONGEST {
+        return name.into();
+    }
+    let part = (LONGEST - 1) / 2;
+    let begin: String = name.chars().take(part).collect();
+    let end: String = name.chars().skip(length - part).collect();
+    format!("{begin}…{end}").into()
 }
 
 /// The symbols of all executables and libraries that were looked up so far.
@@ -274,4 +294,18 @@ pub fn is_wrapper(function: &str) -> bool {
     ["std::", "__gthread_", "__gnu_cxx::", "__glibcxx_"]
         .iter()
         .any(|prefix| function.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST, shortened};
+
+    #[test]
+    fn only_long_names_lose_their_middle() {
+        assert_eq!(shortened("f"), "f");
+        let name = format!("begin<{}>::end", "ä".repeat(70_000));
+        let short = shortened(&name);
+        assert!(short.chars().count() <= LONGEST);
+        assert!(short.starts_with("begin<ä") && short.ends_with("ä>::end"));
+    }
 }

@@ -21,7 +21,7 @@ use crate::record::{Counts, LEFT_TO_GLIBC, Record};
 use crate::slow::Cause;
 use crate::unmeasured::Unmeasured;
 use lockworks_preload::{LIBRARY, Library, OtherLocks};
-use lockworks_ui::figures::{self, counted, nanoseconds, or_dash, scaled};
+use lockworks_ui::figures::{self, count, counted, nanoseconds, or_dash};
 use lockworks_ui::plot::figure::{Bar, Chart, Data, Draw, Figure};
 use lockworks_ui::table::Table;
 use lockworks_ui::terminal;
@@ -362,9 +362,12 @@ impl ProfileReport {
                 let acquisitions: u64 = those.map(|row| row.counts.acquisitions).sum();
                 if number > 0 {
                     lines.push(format!(
-                        "`lockworks run` leaves {number} {property} {} to glibc, locked {} times: {reason}.",
+                        "`lockworks run` leaves {number} {property} {} to glibc, locked {}: {reason}.",
                         if number == 1 { one } else { several },
-                        scaled(acquisitions as f64)
+                        match acquisitions {
+                            1 => "once".to_owned(),
+                            n => format!("{} times", count(n)),
+                        }
                     ));
                 }
             }
@@ -583,7 +586,7 @@ fn percent(n: u64, of: u64) -> String {
 fn cells(counts: &Counts) -> [String; 6] {
     let times = counts.acquisitions.max(1);
     [
-        scaled(counts.acquisitions as f64),
+        count(counts.acquisitions),
         percent(counts.contended, times),
         nanoseconds(counts.waited_ns),
         nanoseconds(counts.waited_max_ns),
@@ -622,7 +625,7 @@ fn slow_table<'a>(rows: impl Iterator<Item = &'a Hotspot>) -> String {
                 cause.meanwhile.clone(),
                 figures::percent(cause.share),
                 nanoseconds(cause.ns),
-                scaled(row.slow.waits as f64),
+                count(row.slow.waits),
                 or_dash(held.map(Place::full_name)),
             ]);
         }

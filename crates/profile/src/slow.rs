@@ -121,6 +121,14 @@ impl Doing {
         }
     }
 
+    /// Whether the holder slept until something happens outside of the program.
+    pub fn waits_for_events(&self) -> bool {
+        let call = self.system_call.as_deref().unwrap_or_default();
+        ["epoll_", "poll", "ppoll", "select", "pselect"]
+            .iter()
+            .any(|waits| call.starts_with(waits))
+    }
+
     /// The activity, in words.
     pub fn words(&self) -> String {
         let at = || self.at.as_ref().map_or("?".to_owned(), Place::full_name);

@@ -11,6 +11,14 @@ pub fn scaled(value: f64) -> String {
     format!("{}{prefix}", three_digits(value))
 }
 
+/// A number of things: 12, and from 1000 on as [`scaled`].
+pub fn count(number: u64) -> String {
+    match number {
+        0..1000 => number.to_string(),
+        _ => scaled(number as f64),
+    }
+}
+
 /// Three digits and a unit: 1.23 us.
 pub fn nanoseconds(ns: u64) -> String {
     let ns = ns as f64;
