@@ -82,11 +82,11 @@
  * the mutex is left to it. Then come only threads that had seen the word before, one pending
  * waiter, and, if it has no CPU for LW_MUTEX_RESERVED_FOR either, others for another
  * LW_MUTEX_PASSED_AFTER. Mutexes that share an entry of the table of times may delay each other's.
- * lw_mutex_trylock(), and who has found the mutex left alone, pass over a head without a CPU
- * uncounted. Correct without a free queue node.
+ * lw_mutex_trylock() passes over a head uncounted, and so does who has found the mutex left alone.
+ * Correct without a free queue node.
  *
- * A waiter that is stopped (in a signal handler, say) holds up those behind it for some 33 ms: then
- * they leave the queue and arrive once more. Not those in the queue of a NUMA node, and not a
+ * A waiter that is stopped (in a signal handler, say) holds up those behind it for 33 ms to 0.5 s:
+ * then they leave the queue and arrive once more. Not those in the queue of a NUMA node, and not a
  * thread that waits in a signal handler itself, or has other uses for its slot.
  *
  * Orders, besides those of parking.h: as in the queued spinlock, a thread acquires by a
@@ -137,6 +137,8 @@
 #define LW_MUTEX_STARVED_POLLS lw_constant(1000, 1)
 /* A waiter behind others parks for so many doublings of a millisecond before it looks around. */
 #define LW_MUTEX_LOOK_AFTER 5
+/* ...and for so many more at most, so it looks at least every 0.5 s. */
+#define LW_MUTEX_LOOK_DOUBLINGS 4
 /* Long pauses between two looks at a mutex that seems to be left alone. */
 #define LW_MUTEX_ALONE_PAUSES 10
 /* Polls after which a waiter checks again that the holder runs. */
@@ -532,7 +534,7 @@ static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 			return LW_MUTEX_LEFT;
 		}
 		lw_note_time(lw_parked_since(word), since);
-		if (!lw_head_enter_table(word, me->at, starved ? LW_STARVED : LW_OPEN))
+		if (!lw_head_enter_table(word, me->at, starved ? 0 : LW_OPEN))
 			continue;
 		lw_spin_report(false);
 		me->parked = true;
@@ -552,8 +554,11 @@ static inline bool lw_mutex_is_left_alone(const struct lw_mutex_waiter *me)
 	    (lw_load(&me->word->val, relaxed) & LW_LOCKED))
 		return false;
 	/* Longer than a head takes that is being woken. */
-	for (uint32_t i = 0; i < LW_MUTEX_ALONE_PAUSES; i++)
+	for (uint32_t i = 0; i < LW_MUTEX_ALONE_PAUSES; i++) {
+		if (lw_load(&me->at->locked, relaxed) != LW_NODE_WAITING)
+			return false;
 		lw_pause_long();
+	}
 	return !(lw_load(&me->word->val, relaxed) & LW_LOCKED);
 }
 
@@ -585,7 +590,8 @@ static enum lw_mutex_outcome lw_mutex_wait(struct lw_mutex_waiter *me)
 			me->parked = true;
 			/* That it ends by time changes nothing for the checker. */
 			parks += lw_constant(lw_park_bounded(&at->locked, LW_NODE_PARKED, me->limit,
-							     LW_MUTEX_LOOK_AFTER + parks),
+							     LW_MUTEX_LOOK_AFTER + parks) &&
+						     parks < LW_MUTEX_LOOK_DOUBLINGS,
 					     (lw_park(&at->locked, LW_NODE_PARKED, me->limit), 0));
 			state = LW_NODE_PARKED;
 			/* Awake before there is anything to do: PARKED -> WAITING */

@@ -171,6 +171,8 @@ static void check_stopped_head(void)
 		thread_start(&threads[i], 0, acquire, NULL);
 		usleep(30000);
 	}
+	/* Long enough for waits behind it to have been long. */
+	sleep(2);
 	CHECK(pthread_kill(threads[0], SIGUSR1) == 0);
 	usleep(30000);
 	lw_mutex_unlock(&mutex);
