@@ -734,7 +734,7 @@ static bool lw_mutex_compete(struct lw_mutex_waiter *me)
 		if (!(val & LW_OPEN) || spun >= (me->spin ? LW_MUTEX_OPEN_WAIT : 0) ||
 		    lw_limit_reached(me->limit)) {
 			/* There are more threads than CPUs, and the head needs one. */
-			if ((val & LW_OPEN) || lw_mutex_is_starved(val))
+			if (val & LW_OPEN)
 				me->spin = 0;
 			return false;
 		}
