@@ -262,6 +262,10 @@ fn json_has_it_all() {
         ] {
             assert!(row.get(key).is_some(), "{key}");
         }
+        let share = |key: &str| row[key].as_f64().expect("the system reports it");
+        assert!((0.0..=1.0).contains(&share("free_share")), "{row}");
+        let lost = share("free_share").min(share("idle_share"));
+        assert_eq!(share("idle_while_free_share"), lost);
         assert_eq!(row["violations"], 0);
     }
     assert_eq!(rows[0]["fairness"], 0.5);

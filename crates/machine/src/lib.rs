@@ -14,6 +14,7 @@
 //! # Ok::<(), lockworks_machine::Error>(())
 //! ```
 
+pub mod affinity;
 pub mod description;
 mod error;
 mod file;

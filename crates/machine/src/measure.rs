@@ -8,11 +8,8 @@ use std::collections::BTreeSet;
 use std::iter::{repeat_n, zip};
 use std::path::Path;
 
-use nix::sched::{CpuSet, sched_getaffinity};
-use nix::unistd::Pid;
-
 use crate::machine::toml;
-use crate::{Error, Machine, Mark, Value};
+use crate::{Error, Machine, Mark, Value, affinity};
 use topology::Topology;
 
 /// The most pairs of CPUs of each relation that are measured.
@@ -40,10 +37,9 @@ pub struct Measured {
 /// done, and of all steps. The place where requests are ordered cannot be measured, so
 /// [`Machine::directory`] follows from the vendor.
 pub fn this_machine(progress: impl FnMut(usize, usize)) -> Result<Measured, Error> {
-    let set = sched_getaffinity(Pid::from_raw(0))
-        .map_err(|e| Error::Measure(format!("cannot tell which CPUs to use: {e}")))?;
-    let allowed: BTreeSet<usize> = (0..CpuSet::count())
-        .filter(|cpu| set.is_set(*cpu) == Ok(true))
+    let allowed: BTreeSet<usize> = affinity::allowed()
+        .map_err(|e| Error::Measure(format!("cannot tell which CPUs to use: {e}")))?
+        .into_iter()
         .collect();
     let begin = system_files::busy_ticks();
     let own = probe::own_ticks();

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::iter::Sum;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lockworks::topology;
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::unistd::Pid;
+use lockworks_machine::affinity;
+use nix::unistd::{SysconfVar, sysconf};
 use serde::Serialize;
 
 /// This machine.
@@ -65,22 +65,9 @@ impl Pin {
     }
 }
 
-/// Binds this thread to a CPU that it may use.
-pub fn pin_to(cpu: usize) {
-    let mut set = CpuSet::new();
-    set.set(cpu)
-        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
-        .expect("the CPU was allowed a moment ago");
-}
-
 /// The CPUs that this process may use.
 pub fn allowed_cpus() -> Result<Vec<usize>> {
-    let set = sched_getaffinity(Pid::from_raw(0)).context(
-        "cannot find out which CPUs this process may use; run on a machine with 1024 CPUs at most",
-    )?;
-    Ok((0..CpuSet::count())
-        .filter(|&cpu| set.is_set(cpu).unwrap_or(false))
-        .collect())
+    affinity::allowed().context("cannot find out which CPUs this process may use")
 }
 
 fn model() -> Option<String> {
@@ -89,11 +76,42 @@ fn model() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Ticks, usually of 10 ms, in which the hypervisor kept this machine's CPUs from running.
-pub fn steal_ticks() -> Option<u64> {
-    let stat = fs::read_to_string("/proc/stat").ok()?;
-    let total = stat.lines().find(|line| line.starts_with("cpu "))?;
-    total.split_whitespace().nth(8)?.parse().ok()
+/// Ticks of the CPUs, usually of 10 ms, since the machine started.
+pub struct Ticks {
+    /// Those in which these CPUs were idle, of each CPU.
+    idle: Vec<u64>,
+    /// Those in which the hypervisor kept the machine's CPUs from running.
+    pub steal: u64,
+}
+
+impl Ticks {
+    /// The ticks up to now; those in which CPUs are idle, of these CPUs. None: the system does not report
+    /// them.
+    pub fn look(cpus: &[usize]) -> Option<Self> {
+        let stat = fs::read_to_string("/proc/stat").ok()?;
+        let columns = |cpu: &str| -> Option<Vec<u64>> {
+            let mut lines = stat.lines().map(str::split_whitespace);
+            let line = lines.find_map(|mut line| (line.next()? == cpu).then_some(line))?;
+            line.map(|ticks| ticks.parse().ok()).collect()
+        };
+        let (idle, waiting_for_disks, steal) = (3, 4, 7);
+        let of = |cpu: &usize| {
+            let ticks = columns(&format!("cpu{cpu}"))?;
+            Some(ticks.get(idle)? + ticks.get(waiting_for_disks)?)
+        };
+        Some(Self {
+            idle: cpus.iter().map(of).collect::<Option<_>>()?,
+            steal: *columns("cpu")?.get(steal)?,
+        })
+    }
+
+    /// The time in which the CPUs were idle between `earlier` and now, of all CPUs together.
+    pub fn idle_since(&self, earlier: &Self) -> Option<Duration> {
+        let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
+        let idle = |ticks: &Self| ticks.idle.iter().sum::<u64>();
+        let ticks = idle(self).saturating_sub(idle(earlier));
+        Some(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+    }
 }
 
 /// CPU time that the scheduler has withheld from threads. None: the system does not report it.

@@ -10,7 +10,7 @@ mod round;
 mod workload;
 
 pub use contender::{Contender, ELSEWHERE};
-pub use host::{Host, Pin, allowed_cpus, involuntary_switches, pin_to};
+pub use host::{Host, Pin, allowed_cpus, involuntary_switches};
 pub use plan::{TorturePlan, run, usual_reference, usual_threads};
 pub use quota::Throttling;
 pub use results::{RoundFigures, TortureResults, TortureRow, TunablesSet};

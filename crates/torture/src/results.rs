@@ -93,6 +93,15 @@ pub struct TortureRow {
     pub events: BTreeMap<&'static str, u64>,
     /// Failures of mutual exclusion.
     pub violations: u64,
+    /// The share of the time in which the lock was free although a thread waited for it, for at least 1 us
+    /// at a time. None: there were readers, who acquire the lock unnoticed.
+    pub free_share: Option<f64>,
+    /// The share of the time of CPUs in which these were idle, of as many CPUs as there were threads at
+    /// most. None: the system does not report it.
+    pub idle_share: Option<f64>,
+    /// An upper bound, from the two above, on the share of the CPUs' time that was lost because a CPU was
+    /// idle while the lock was free and a thread waited for it.
+    pub idle_while_free_share: Option<f64>,
     /// How often a thread was preempted.
     pub involuntary_switches: Option<u64>,
     /// Nanoseconds in which threads could run but had no CPU.
@@ -331,6 +340,11 @@ fn row(
     for outcome in outcomes {
         handoffs += outcome.handoffs;
     }
+    let mean = |share: fn(&RunOutcome) -> Option<f64>| {
+        let sum: Option<f64> = outcomes.iter().map(share).sum();
+        Some(sum? / outcomes.len() as f64)
+    };
+    let (free, idle) = (mean(|o| o.free_share), mean(|o| o.idle_share));
     let withheld: Withheld = outcomes.iter().map(|round| round.withheld).sum();
     TortureRow {
         lock: contender.name(),
@@ -351,6 +365,9 @@ fn row(
         reacquisitions: handoffs.reacquisitions,
         events: events(contender, outcomes),
         violations: outcomes.iter().map(|round| round.violations).sum(),
+        free_share: free,
+        idle_share: idle,
+        idle_while_free_share: free.zip(idle).map(|(free, idle)| free.min(idle)),
         involuntary_switches: withheld.involuntary_switches,
         runqueue_wait_ns: withheld.runqueue_wait_ns,
         runqueue_wait_share: withheld

@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lockworks::{RawLock, Statistics, restart_maxima, statistics, thread_attach, topology};
+use lockworks_machine::affinity;
 use lockworks_measurements::{
     Activity, Histogram, Timeline, TimelineEvent, TimelineThread, latencies,
 };
 
 use crate::contender::{Contender, Exclusion};
-use crate::host::{Withheld, pin_to, steal_ticks};
+use crate::host::{Ticks, Withheld, allowed_cpus};
 use crate::peers::PeerLock;
 use crate::workload::{Handoff, Part, Protected, Workload};
 
@@ -96,6 +97,12 @@ pub struct RunOutcome {
     pub handoffs: Handoffs,
     /// How often two threads held the lock at once, and how many acquisitions were lost.
     pub violations: u64,
+    /// The share of the time in which the lock was free although a thread waited for it, for at least 1 us
+    /// at a time. None: there were readers, who acquire the lock unnoticed.
+    pub free_share: Option<f64>,
+    /// The share of the time of CPUs in which these were idle, of as many CPUs as there were threads at
+    /// most. None: the system does not report it.
+    pub idle_share: Option<f64>,
     /// The CPU time that the scheduler withheld from all threads together.
     pub withheld: Withheld,
     /// Clock ticks that the hypervisor withheld from the machine. None: the system does not report
@@ -152,6 +159,8 @@ struct Turns {
     reads: u64,
     handoffs: Handoffs,
     violations: u64,
+    /// Nanoseconds for which the lock was free although a thread waited, until this one acquired it.
+    free_ns: u64,
 }
 
 /// The counts of one thread in all phases.
@@ -179,19 +188,21 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<RunOutcome
     let (ready, all_ready) = mpsc::channel();
     restart_maxima();
     let events = statistics();
-    let stolen = steal_ticks();
+    let cpus = allowed_cpus()?;
+    let before = Ticks::look(&cpus);
 
-    let (start, elapsed, tallies) = thread::scope(|scope| {
+    let (start, elapsed, idle, tallies) = thread::scope(|scope| {
         let closed = shared.gate.write().expect("no thread has panicked");
         let spawn = |thread| {
             let part = Part::new(conditions.workload, thread, threads, conditions.seed);
             let cpu = conditions.cpus.iter().cycle().nth(thread).copied();
             let (shared, ready) = (&shared, ready.clone());
             thread::Builder::new().spawn_scoped(scope, move || {
-                if let Some(cpu) = cpu {
-                    pin_to(cpu);
-                }
-                shared.work(thread, part, &ready)
+                // The thread has the same slot in the whole run, whether or not it ever queues.
+                thread_attach();
+                // The receiver is gone if another thread could not start.
+                let _ = ready.send(cpu.map_or(Ok(()), affinity::bind));
+                shared.work(thread, part)
             })
         };
         let handles: io::Result<Vec<_>> = (0..threads).map(spawn).collect();
@@ -202,7 +213,8 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<RunOutcome
         let handles = handles
             .with_context(|| format!("cannot start {threads} threads; give fewer to --threads"))?;
         for _ in &handles {
-            all_ready.recv().expect("no thread has panicked");
+            let bound: io::Result<()> = all_ready.recv().expect("no thread has panicked");
+            bound.inspect_err(|_| shared.phase.store(OVER, Relaxed))?;
         }
 
         let opened = Instant::now();
@@ -215,34 +227,41 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<RunOutcome
         let rate = writes / writers / (start - opened).as_secs_f64();
         let rate = if rate.is_finite() { rate } else { f64::MAX };
         shared.timed_every.store(timed_every(rate), Relaxed);
+        let then = Ticks::look(&cpus);
         shared.phase.store(MEASURED, Release);
         thread::sleep(conditions.duration);
         shared.phase.store(OVER, Relaxed);
         let elapsed = start.elapsed();
+        let idle = (|| Ticks::look(&cpus)?.idle_since(&then?))();
         let tallies: Vec<Tally> = handles
             .into_iter()
             .map(|handle| handle.join().expect("no thread has panicked"))
             .collect();
-        anyhow::Ok((start, elapsed, tallies))
+        anyhow::Ok((start, elapsed, idle, tallies))
     })?;
 
-    let steal_ticks = (|| Some(steal_ticks()? - stolen?))();
+    let steal_ticks = (|| Some(Ticks::look(&cpus)?.steal - before?.steal))();
     let events = statistics().since(&events);
     let counted = shared.protected.acquisitions();
+    let free = tallies.iter().map(|tally| tally.measured.free_ns).sum();
+    let free = Duration::from_nanos(free);
+    let idle_share = idle.map(|idle| {
+        let spare = elapsed * cpus.len().saturating_sub(threads) as u32;
+        let usable = elapsed * threads.min(cpus.len()) as u32;
+        idle.saturating_sub(spare).div_duration_f64(usable)
+    });
     Ok(RunOutcome {
         timeline: timeline(start, &tallies),
+        idle_share,
+        free_share: (conditions.workload.readers == 0.0).then(|| free.div_duration_f64(elapsed)),
         ..sum_up(elapsed, &tallies, counted, steal_ticks, events)
     })
 }
 
 impl<E: Exclusion> Shared<'_, E> {
-    fn work(&self, thread: usize, mut part: Part, ready: &mpsc::Sender<()>) -> Tally {
+    fn work(&self, thread: usize, mut part: Part) -> Tally {
         let mut node = self.lock.node();
         let mut latency = latencies();
-        // The thread has the same slot in the whole run, whether or not it ever queues.
-        thread_attach();
-        // The receiver is gone if another thread could not start.
-        let _ = ready.send(());
         drop(self.gate.read());
 
         let numa_node = topology::current_node();
@@ -302,7 +321,9 @@ impl<E: Exclusion> Shared<'_, E> {
                 }
                 continue;
             }
+            self.protected.ask(thread);
             self.lock.lock(node);
+            turns.free_ns += self.protected.was_free_ns(thread) * (every + 1);
             let times = asked.map(|asked| (asked, Instant::now()));
 
             let (handoff, alone) = self.protected.enter(thread, topology::current_node());
@@ -311,6 +332,9 @@ impl<E: Exclusion> Shared<'_, E> {
                 && records
             {
                 recorded.push(Recorded([asked, acquired, Instant::now()]));
+            }
+            if self.protected.acquisitions() & every == 0 {
+                self.protected.note_release();
             }
             let still_alone = self.protected.leave(thread);
             // SAFETY: locked above, by this thread and with this node.
@@ -394,6 +418,8 @@ fn sum_up(
         latency,
         handoffs,
         violations: violations + acquisitions.abs_diff(counted),
+        free_share: None,
+        idle_share: None,
         withheld: tallies.iter().map(|tally| tally.withheld).sum(),
         steal_ticks,
         events,
@@ -403,7 +429,33 @@ fn sum_up(
 
 #[cfg(test)]
 mod tests {
-    use super::timed_every;
+    use std::time::Duration;
+
+    use super::{Conditions, run, timed_every};
+    use crate::contender::Contender;
+    use crate::workload::{Preset, Workload};
+
+    #[test]
+    fn a_cpu_that_is_taken_away_ends_the_run() {
+        let conditions = Conditions {
+            threads: 3,
+            duration: Duration::from_millis(1),
+            workload: Workload {
+                preset: Preset::Plain,
+                critical_ns: 0,
+                think_ns: 0,
+                readers: 0.0,
+            },
+            seed: 0,
+            cpus: &[100_000],
+            recorded: 0,
+        };
+        let lock = Contender::find("mutex").expect("it exists");
+        let error = run(lock, &conditions)
+            .map(drop)
+            .expect_err("no machine has so many CPUs");
+        assert!(error.to_string().contains("CPU 100000"), "{error}");
+    }
 
     #[test]
     fn timing_takes_little() {

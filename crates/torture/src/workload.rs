@@ -1,7 +1,7 @@
 //! The work of the threads with the lock held and without it.
 
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use rand::Rng;
@@ -34,6 +34,9 @@ pub struct Workload {
 }
 
 const SHORT_DELAY: Duration = Duration::from_micros(2);
+/// The least time in nanoseconds for which a lock is said to be free: longer than a hand-over between
+/// threads that run, shorter than a wake-up.
+const LONG_FREE_NS: u64 = 1000;
 const LONG_DELAY: Duration = Duration::from_millis(100);
 
 /// The data that a lock protects, on cache lines of its own.
@@ -52,7 +55,17 @@ pub struct Protected {
     last: AtomicU64,
     /// locktorture's writer statistics.
     writers: Box<[RecordLine]>,
+    /// Nanoseconds from `epoch` to a release that another thread waited for. 0: it is not known.
+    free_since: AtomicU64,
+    epoch: Instant,
+    /// For each thread, whether it asks for the lock.
+    asking: Box<[Asking]>,
 }
+
+/// Whether a thread asks for the lock, on a cache line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Asking(AtomicBool);
 
 /// The statistics of four writers, which share a cache line.
 #[derive(Default)]
@@ -92,7 +105,39 @@ impl Protected {
             writers: (0..threads.div_ceil(4))
                 .map(|_| RecordLine::default())
                 .collect(),
+            free_since: AtomicU64::new(0),
+            epoch: Instant::now(),
+            asking: (0..threads).map(|_| Asking::default()).collect(),
         }
+    }
+
+    /// Notes that the thread asks for the lock.
+    pub fn ask(&self, thread: usize) {
+        self.asking[thread].0.store(true, Relaxed);
+    }
+
+    /// The time in nanoseconds for which the lock was free although a thread waited for it, up to the
+    /// acquisition that has just been made. 0: it was not noted, or so short that it is mostly the clock's.
+    pub fn was_free_ns(&self, thread: usize) -> u64 {
+        self.asking[thread].0.store(false, Relaxed);
+        let since = self.free_since.load(Relaxed);
+        if since == 0 {
+            return 0;
+        }
+        self.free_since.store(0, Relaxed);
+        let free_ns = self.now().saturating_sub(since);
+        if free_ns < LONG_FREE_NS { 0 } else { free_ns }
+    }
+
+    /// Notes the time of a release that is about to be made, if a thread waits for it.
+    pub fn note_release(&self) {
+        if self.asking.iter().any(|thread| thread.0.load(Relaxed)) {
+            self.free_since.store(self.now(), Relaxed);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.epoch.elapsed().as_nanos() as u64
     }
 
     /// Notes that a thread on `node` has acquired the lock. Returns where the lock was before, and
@@ -221,6 +266,9 @@ impl Busy {
         }
     }
 
+    /// Not inlined: copies of the loop would differ in speed from the one that was timed, by two on some
+    /// processors, depending on where they lie.
+    #[inline(never)]
     fn work(self) {
         for round in 0..self.rounds {
             std::hint::black_box(round);

@@ -8,15 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::libc;
-use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use nix::unistd::Pid;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 
-use crate::Error;
+use crate::{Error, affinity};
 
 const PAGE: usize = 4096;
 const LINE: usize = 64;
@@ -71,10 +69,7 @@ impl Drop for Memory {
 }
 
 fn pin(cpu: usize) -> Result<(), Error> {
-    let mut set = CpuSet::new();
-    set.set(cpu)
-        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
-        .map_err(|e| Error::Measure(format!("cannot run on CPU {cpu}: {e}")))
+    affinity::bind(cpu).map_err(|e| Error::Measure(e.to_string()))
 }
 
 fn on_cpu<T: Send>(cpu: usize, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {

@@ -1,5 +1,6 @@
 //! Threads that contend for one lock for a fixed time.
 
+use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -8,7 +9,8 @@ use anyhow::{Result, ensure};
 
 use super::arena::Arena;
 use super::lock::Lock;
-use lockworks_torture::{involuntary_switches, pin_to};
+use lockworks_machine::affinity;
+use lockworks_torture::involuntary_switches;
 
 /// The result of a burst: a time during which threads contended for a lock.
 pub struct Burst {
@@ -29,9 +31,7 @@ pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) 
     let ready = AtomicUsize::new(0);
     let start = OnceLock::new();
     let work = |thread: usize| {
-        if let Some(&cpu) = cpus.get(thread) {
-            pin_to(cpu);
-        }
+        let bound = cpus.get(thread).map_or(Ok(()), |&cpu| affinity::bind(cpu));
         if ready.fetch_add(1, Relaxed) + 1 == threads {
             start.get_or_init(Instant::now);
         }
@@ -43,10 +43,8 @@ pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) 
         let before = involuntary_switches().unwrap_or(0);
         // SAFETY: each thread makes this call once.
         let operations = unsafe { arena.contended(thread) };
-        (
-            operations,
-            involuntary_switches().unwrap_or(0).saturating_sub(before),
-        )
+        let switches = involuntary_switches().unwrap_or(0).saturating_sub(before);
+        bound.map(|()| (operations, switches))
     };
     let (results, seconds) = std::thread::scope(|scope| {
         let work = &work;
@@ -60,12 +58,13 @@ pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) 
         let end = Instant::now();
         let begin = *start.get().expect("all threads have begun");
         arena.stop().store(1, Relaxed);
-        let results: Vec<(u64, u64)> = handles
+        let results: io::Result<Vec<(u64, u64)>> = handles
             .into_iter()
             .map(|handle| handle.join().expect("a worker does not panic"))
             .collect();
         (results, end.duration_since(begin).as_secs_f64())
     });
+    let results = results?;
     let operations: Vec<u64> = results.iter().map(|result| result.0).collect();
     let total: u64 = operations.iter().sum();
     let counters = arena.counters();

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Scale;
 use super::rows::{Row, verdict};
+use lockworks_machine::affinity;
 use lockworks_sim::command_line::find_lock;
-use lockworks_torture::pin_to;
 
 /// The machine, threads and lock of each simulation, and what is required of the simulator.
 const SIMULATIONS: [(&str, usize, &str, Required); 4] = [
@@ -80,7 +80,7 @@ struct JobReport {
 /// Runs a job in this process, and returns its report.
 pub fn run(job: &str) -> Result<String> {
     let job: Job = serde_json::from_str(job).context("this is no job")?;
-    pin_to(job.cpu);
+    affinity::bind(job.cpu)?;
     let (done, transitions, cpu_seconds) = match job.work {
         Work::Simulate {
             machine,

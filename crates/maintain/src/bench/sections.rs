@@ -11,7 +11,7 @@ use super::burst::{self, Burst};
 use super::comparison::{Comparison, Figure, Requirement};
 use super::lock::{self, BARE, Lock, OURS, is_ours};
 use super::{Part, Scale, order};
-use lockworks_torture::pin_to;
+use lockworks_machine::affinity;
 
 /// The least ratio of the queued spinlocks to the bare compare-and-swap and store.
 const OF_BARE: f64 = 0.95;
@@ -203,7 +203,7 @@ impl Section {
             // A second thread, since some locks omit atomic operations in a process with one thread.
             Threads::One { cpu, counts } => std::thread::scope(|scope| {
                 let alone = scope.spawn(|| {
-                    pin_to(cpu);
+                    affinity::bind(cpu)?;
                     let round = |round| {
                         step(&self.name);
                         self.measure_alone(scale, counts, round)
