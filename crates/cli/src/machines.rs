@@ -1,7 +1,9 @@
 //! `lockworks machines`: list, show and measure machine descriptions.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use lockworks_machine::{Machine, Mark, Value, builtin, measure};
 use serde_json::{Value as Json, json};
 
@@ -19,6 +21,9 @@ Examples:
   lockworks machines                     the machines that can be simulated
   lockworks machines epyc-9654-nps4      its topology and values, with sources
   lockworks machines this -o here.toml   measure this machine
+  lockworks machines this --root server -o server.toml
+                                         describe a colleague's machine from its files,
+                                         server/proc/cpuinfo and server/sys/devices/system
 
 `this` takes up to a minute; nothing else should run meanwhile. You can edit the file that it \
 writes, and give its path to every option that takes a machine. Lockworks cannot measure at which \
@@ -33,6 +38,11 @@ pub struct MachinesArgs {
     /// [default: list the machines]
     #[arg(value_name = "NAME|PATH|this")]
     machine: Option<String>,
+
+    /// With `this`: do not measure, but describe the machine whose system files are below this folder,
+    /// with costs that are usual
+    #[arg(long, value_name = "FOLDER", requires = "machine")]
+    root: Option<PathBuf>,
 
     /// Print JSON instead of text
     #[arg(long)]
@@ -54,11 +64,17 @@ pub fn run(args: &MachinesArgs) -> anyhow::Result<ExitCode> {
         return validate::command(args);
     }
     args.destination.check()?;
+    if args.root.is_some() && args.machine.as_deref() != Some("this") {
+        bail!("--root describes the machine of its files; type `machines this --root FOLDER`");
+    }
     let text = match (args.machine.as_deref(), args.json) {
         (None, false) => list()?,
         (None, true) => pretty(&list_json()?),
         (Some("this"), json) => {
-            let measure::Measured { machine, warnings } = measure_with_progress()?;
+            let measure::Measured { machine, warnings } = match &args.root {
+                Some(root) => measure::of_files(root)?,
+                None => measure_with_progress()?,
+            };
             for warning in &warnings {
                 terminal::warn(warning);
             }
@@ -275,6 +291,7 @@ mod tests {
         MachinesArgs {
             command: None,
             machine: machine.map(str::to_owned),
+            root: None,
             json,
             destination: Destination {
                 output: Some(output.to_owned()),

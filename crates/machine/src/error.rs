@@ -50,6 +50,9 @@ pub enum Error {
     /// This machine cannot be measured.
     #[error("cannot measure this machine: {0}")]
     Measure(String),
+    /// System files do not describe a machine.
+    #[error("{0}; give the folder in which sys/devices/system and proc/cpuinfo of a machine lie")]
+    Files(String),
 }
 
 fn unknown_description(kind: &str, name: &str, nearest: Option<&str>, command: &str) -> String {

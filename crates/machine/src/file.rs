@@ -441,7 +441,7 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
 +"core", count = [2, 2, 2]
 7: `count` of `core` has 3 numbers for 2 units around it
 +"core", count = 9999
-7: more than 4096 CPUs; lower a count
+7: more than 8192 CPUs; lower a count
 -"core", count
 +"cpu", count
 7: the innermost level must be `core`, or `core` and in it `thread`

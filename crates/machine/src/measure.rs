@@ -9,7 +9,7 @@ use std::iter::{repeat_n, zip};
 use std::path::Path;
 
 use crate::machine::toml;
-use crate::{Error, Machine, Mark, Value, affinity};
+use crate::{Error, Machine, Mark, Value, affinity, builtin};
 use topology::Topology;
 
 /// The most pairs of CPUs of each relation that are measured.
@@ -87,18 +87,7 @@ fn measure(topology: Topology, mut progress: impl FnMut(usize, usize)) -> Result
         warnings.push("sysfs does not tell the cache sizes: usual ones assumed".into());
         USUAL_CACHES
     });
-    let clock = match topology.clock {
-        Some((ghz, from)) => measured(ghz, from),
-        None => {
-            warnings.push("the clock is unknown: cycles are those of 1 GHz".into());
-            Value {
-                mark: Mark::I,
-                ..measured(1.0, "assumed")
-            }
-        }
-    };
-    let ghz = clock.value;
-    set(&mut machine, "clock_ghz", clock);
+    let ghz = set_clock(&mut machine, topology.clock, &mut warnings);
 
     let pairs = pairs(&machine);
     let total = pairs.iter().map(Vec::len).sum::<usize>() + 9;
@@ -181,6 +170,131 @@ fn measure(topology: Topology, mut progress: impl FnMut(usize, usize)) -> Result
     Ok(Measured { machine, warnings })
 }
 
+/// Sets the clock, and returns it in GHz.
+fn set_clock(
+    machine: &mut Machine,
+    clock: Option<(f64, &'static str)>,
+    warnings: &mut Vec<String>,
+) -> f64 {
+    let (ghz, from) = clock.unwrap_or_else(|| {
+        warnings.push("the clock is unknown: cycles are those of 1 GHz".into());
+        (1.0, "assumed")
+    });
+    let value = match from {
+        "assumed" => inferred(ghz, from),
+        system_files::CPUINFO => inferred(ghz, "/proc/cpuinfo, perhaps only the clock of a moment"),
+        _ => measured(ghz, from),
+    };
+    set(machine, "clock_ghz", value);
+    ghz
+}
+
+/// Describes the machine whose system files are below `root`: `sys/devices/system` and `proc/cpuinfo`.
+/// What a measurement would tell is taken from the built-in machines.
+pub fn of_files(root: &Path) -> Result<Measured, Error> {
+    let online = root.join("sys/devices/system/cpu/online");
+    let cpus = system_files::list(&online).filter(|cpus| !cpus.is_empty());
+    let cpus =
+        cpus.ok_or_else(|| Error::Files(format!("{} has no list of CPUs", online.display())))?;
+    let topology = topology::read(root, &cpus);
+    let machines = builtin()?
+        .into_iter()
+        .map(|known| Machine::find(known.name));
+    let machines: Vec<Machine> = machines.collect::<Result<_, _>>()?;
+    let usual = |key: &str| {
+        let values = machines.iter().filter_map(|known| known.cost(key));
+        usual(values.map(|value| value.value))
+    };
+    // A cost that no built-in machine has is not described.
+    let text = skeleton(&topology);
+    let known = |line: &&str| match line.split_once(" = ") {
+        Some((key, _)) if key.ends_with("_cycles") || key.ends_with("_ns") => {
+            key == "cache_to_cache_ns" || usual(key).is_some()
+        }
+        _ => true,
+    };
+    let text: Vec<&str> = text.lines().filter(known).collect();
+    let mut machine = Machine::parse(&text.join("\n"), "these files")?;
+    let mut warnings = topology.warnings.clone();
+    warnings.push("nothing was measured: costs are usual ones of the built-in machines".into());
+    set_clock(&mut machine, topology.clock, &mut warnings);
+    let keys: Vec<&str> = machine.costs.list().map(|(key, _)| key).collect();
+    for key in keys {
+        let value = usual(key).expect("the others were left out");
+        set(&mut machine, key, value);
+    }
+
+    let transfers: Vec<[Option<f64>; NEAREST + 1]> = machines.iter().map(transfers).collect();
+    for (relation, pairs) in pairs(&machine).iter().enumerate() {
+        let &(a, b) = pairs.first().expect("every relation has a pair");
+        let near = nearness(&machine, a, b);
+        let of = |near: usize| self::usual(transfers.iter().filter_map(|times| times[near]));
+        let value = (0..=near).rev().find_map(of);
+        machine.relations[relation].cache_to_cache =
+            value.expect("a built-in machine has two CPUs");
+    }
+    scale_by_distance(&mut machine, &topology);
+    Ok(Measured { machine, warnings })
+}
+
+/// The median of what built-in machines have. None: none of them has it.
+fn usual(values: impl Iterator<Item = f64>) -> Option<Value> {
+    let mut values: Vec<f64> = values.collect();
+    let source = format!("median of {} built-in machines, not measured", values.len());
+    (!values.is_empty()).then(|| inferred(median(&mut values), &source))
+}
+
+/// The shortest transfer between CPUs of a machine for each [`nearness`] that they have.
+fn transfers(machine: &Machine) -> [Option<f64>; NEAREST + 1] {
+    let mut shortest = [None; NEAREST + 1];
+    for (relation, pairs) in zip(machine.relations(), pairs(machine)) {
+        for (a, b) in pairs {
+            let time: &mut Option<f64> = &mut shortest[nearness(machine, a, b)];
+            let own = relation.cache_to_cache.value;
+            *time = Some(time.map_or(own, |time| time.min(own)));
+        }
+    }
+    shortest
+}
+
+/// The nearness of two threads of a core.
+const NEAREST: usize = 4;
+
+/// What two CPUs share: 0 nothing, 1 the socket, 2 the NUMA node, 3 the last-level cache, 4 the core.
+fn nearness(machine: &Machine, a: usize, b: usize) -> usize {
+    if machine.core_of(a) == machine.core_of(b) {
+        NEAREST
+    } else if machine.llc_of(a) == machine.llc_of(b) {
+        3
+    } else if machine.node_of(a) == machine.node_of(b) {
+        2
+    } else {
+        usize::from(machine.socket_of(a) == machine.socket_of(b))
+    }
+}
+
+/// Makes transfers between NUMA nodes that are further apart take longer, as Linux's distances grow.
+fn scale_by_distance(machine: &mut Machine, topology: &Topology) {
+    let scopes = std::iter::once("machine").chain(topology.levels.iter().map(|(name, _)| *name));
+    for (level, scope) in scopes.enumerate().take(topology.levels.len()) {
+        let Some(Distances { classes, .. }) = distances(topology, level) else {
+            continue;
+        };
+        for (class, distance) in classes.iter().enumerate() {
+            let name = format!("{scope}.{}", class + 1);
+            let relation = machine
+                .relations
+                .iter_mut()
+                .find(|relation| relation.name == name);
+            if let Some(relation) = relation {
+                let value = &mut relation.cache_to_cache;
+                value.value = round(value.value * f64::from(*distance) / f64::from(classes[0]));
+                value.source += ", in proportion to Linux's distances";
+            }
+        }
+    }
+}
+
 /// The description without measured values.
 fn skeleton(topology: &Topology) -> String {
     let levels: Vec<String> = topology
@@ -196,40 +310,54 @@ fn skeleton(topology: &Topology) -> String {
         .collect();
     let vendor = topology.vendor.as_deref();
     let amd = matches!(vendor, Some("AuthenticAMD" | "HygonGenuine"));
-    let x86 = cfg!(any(target_arch = "x86_64", target_arch = "x86"));
+    let x86 = topology.is_x86;
     let unknown = "{ value = 1, mark = \"I\", source = \"not measured\" }";
-    let (matrix, hops) = hops(topology);
     // The innermost unit around two CPUs has more than one unit inside, or is the machine.
     let scopes = std::iter::once("machine").chain(topology.levels.iter().map(|(name, _)| *name));
-    let relations: String = scopes
-        .zip(&topology.levels)
-        .filter(|(_, (_, counts))| counts.iter().any(|count| *count > 1))
-        .flat_map(|(scope, _)| {
-            let hops = if scope == "machine" {
-                hops.as_slice()
-            } else {
-                &[]
-            };
-            let relation = move |hops: String| {
-                format!("[[relation]]\nshare = \"{scope}\"\n{hops}cache_to_cache_ns = {unknown}\n")
-            };
-            if hops.is_empty() {
-                vec![relation(String::new())]
-            } else {
-                hops.iter()
-                    .map(|h| relation(format!("hops = {h}\n")))
-                    .collect()
+    let (mut matrices, mut relations) = (String::new(), String::new());
+    for (level, (scope, (_, counts))) in scopes.zip(&topology.levels).enumerate() {
+        if counts.iter().all(|count| *count == 1) {
+            continue;
+        }
+        let mut relation = |hops: &str| {
+            relations += &format!(
+                "[[relation]]\nshare = \"{scope}\"\n{hops}cache_to_cache_ns = {unknown}\n"
+            );
+        };
+        match distances(topology, level) {
+            None => relation(""),
+            Some(Distances { matrix, classes }) => {
+                matrices += &format!(
+                    "[[topology.hops]]\nlevel = \"{}\"\nwithin = \"{scope}\"\nmatrix = {}\n",
+                    topology.numa,
+                    toml(&matrix)
+                );
+                for class in 1..=classes.len() {
+                    relation(&format!("hops = {class}\n"));
+                }
             }
+        }
+    }
+    let core_types: String = (1..)
+        .zip(&topology.core_types)
+        .filter_map(|(number, of)| Some((number, of, of.clock?)))
+        .map(|(number, of, (ghz, from))| {
+            format!(
+                "[[core_type]]\nname = \"type {number}\"\nlevel = \"core\"\nunits = {}\n\
+                 clock_ghz = {{ value = {}, mark = \"E\", source = \"{from}\" }}\n",
+                toml(&of.cores),
+                round(ghz)
+            )
         })
         .collect();
     format!(
         "name = \"this-machine\"\ntitle = {}\nmemory_order = \"{}\"\ndirectory = \"{}\"\n\
          clock_ghz = {unknown}\n\
-         [topology]\nlevels = [{}]\nnuma = \"{}\"\nllc = \"{}\"\n{matrix}\
+         [topology]\nlevels = [{}]\nnuma = \"{}\"\nllc = \"{}\"\n{matrices}\
          [costs]\nl1_cycles = {unknown}\nl2_cycles = {unknown}\nllc_cycles = {unknown}\n\
          rmw_cycles = {unknown}\npause_cycles = {unknown}\nfutex_wait_ns = {unknown}\n\
          futex_wake_ns = {unknown}\nwake_cost_ns = {unknown}\n\
-         wake_latency_ns = {unknown}\ndram_local_ns = {unknown}\ndram_remote_ns = {unknown}\n{relations}",
+         wake_latency_ns = {unknown}\ndram_local_ns = {unknown}\ndram_remote_ns = {unknown}\n{core_types}{relations}",
         toml(topology.model.as_deref().unwrap_or("This machine")),
         if x86 { "tso" } else { "weak" },
         if amd || !x86 { "home" } else { "llc" },
@@ -239,52 +367,69 @@ fn skeleton(topology: &Topology) -> String {
     )
 }
 
-/// The classes of distances between nodes of different outermost units, if Linux distinguishes some.
-/// Returns the matrix as TOML, and the classes.
-fn hops(topology: &Topology) -> (String, Vec<usize>) {
-    let nothing = (String::new(), Vec::new());
-    let Some(distances) = &topology.distances else {
-        return nothing;
-    };
-    // The outermost unit of each node.
-    let (outermost, counts) = &topology.levels[0];
-    let mut outer: Vec<usize> = (0..counts[0]).collect();
-    if *outermost != topology.numa {
-        for (name, counts) in &topology.levels[1..] {
-            let units = zip(outer, counts);
-            outer = units
-                .flat_map(|(unit, count)| repeat_n(unit, *count))
-                .collect();
-            if *name == topology.numa {
-                break;
+/// Distances between the NUMA nodes of each unit of a scope, where Linux distinguishes some.
+struct Distances {
+    /// A row and a column for each node of a unit: 0, or the class of the distance, from 1.
+    matrix: Vec<Vec<usize>>,
+    /// Linux's distance of each class.
+    classes: Vec<u32>,
+}
+
+/// The distances between nodes whose innermost common unit is one around the level of this number; around
+/// the first level is the machine. If its units differ, each distance is the greatest.
+fn distances(topology: &Topology, level: usize) -> Option<Distances> {
+    let distances = topology.distances.as_ref()?;
+    let numa = topology
+        .levels
+        .iter()
+        .position(|(name, _)| *name == topology.numa)?;
+    // For each node the units around it: the machine, that of the first level, and so on.
+    let mut units: Vec<Vec<usize>> = vec![vec![0]];
+    for (_, counts) in topology.levels.get(..=numa)? {
+        let inside = zip(units, counts).flat_map(|(unit, count)| repeat_n(unit, *count));
+        units = inside
+            .enumerate()
+            .map(|(n, unit)| [unit, vec![n]].concat())
+            .collect();
+    }
+    if level > numa || distances.len() != units.len() {
+        return None;
+    }
+    let around: Vec<&[Vec<usize>]> = units.chunk_by(|a, b| a[level] == b[level]).collect();
+    let nodes = around[0].len();
+    if around.iter().any(|unit| unit.len() != nodes) {
+        return None;
+    }
+    let apart = |a: usize, b: usize| {
+        let of_unit = |unit: &&[Vec<usize>]| {
+            let (a, b) = (&unit[a], &unit[b]);
+            let (from, to) = (a[numa + 1], b[numa + 1]);
+            if a[level + 1] == b[level + 1] {
+                0
+            } else {
+                distances[from][to]
             }
-        }
-    }
-    let nodes = outer.len();
-    if distances.len() != nodes {
-        return nothing;
-    }
-    let apart = |a: usize, b: usize| outer[a] != outer[b];
-    let mut classes = BTreeSet::new();
-    for (a, row) in distances.iter().enumerate() {
-        classes.extend((0..nodes).filter(|b| apart(a, *b)).map(|b| row[b]));
-    }
-    if classes.len() < 2 {
-        return nothing;
-    }
-    let class = |a: usize, b: usize| {
-        let position = classes.iter().position(|c| *c == distances[a][b]);
-        position.filter(|_| apart(a, b)).map_or(0, |p| p + 1)
+        };
+        around.iter().map(of_unit).max().unwrap_or(0)
     };
-    let matrix: Vec<Vec<usize>> = (0..nodes)
-        .map(|a| (0..nodes).map(|b| class(a, b)).collect())
+    let rows = (0..nodes).map(|a| (0..nodes).map(|b| apart(a, b)).collect());
+    let rows: Vec<Vec<u32>> = rows.collect();
+    let classes: BTreeSet<u32> = rows.iter().flatten().copied().filter(|&d| d > 0).collect();
+    let classes: Vec<u32> = classes.into_iter().collect();
+    if classes.len() < 2 {
+        return None;
+    }
+    let class = |distance: &u32| {
+        classes
+            .iter()
+            .position(|c| c == distance)
+            .map_or(0, |at| at + 1)
+    };
+    let matrix = rows
+        .iter()
+        .map(|row| row.iter().map(class).collect())
         .collect();
-    let text = format!(
-        "[[topology.hops]]\nlevel = \"{}\"\nwithin = \"machine\"\nmatrix = {}\n",
-        topology.numa,
-        toml(&matrix)
-    );
-    (text, (1..=classes.len()).collect())
+    Some(Distances { matrix, classes })
 }
 
 /// At most [`PAIRS`] pairs of CPUs of each relation, spread over the machine.
@@ -322,6 +467,13 @@ fn measured(value: f64, source: &str) -> Value {
         mark: Mark::E,
         source: source.into(),
         note: None,
+    }
+}
+
+fn inferred(value: f64, source: &str) -> Value {
+    Value {
+        mark: Mark::I,
+        ..measured(value, source)
     }
 }
 
@@ -365,8 +517,10 @@ mod tests {
             distances: None,
             caches: None,
             clock: None,
+            core_types: Vec::new(),
             model: Some("a \"quoted\" model".into()),
             vendor: None,
+            is_x86: true,
             warnings: Vec::new(),
         }
     }
@@ -418,6 +572,33 @@ mod tests {
     }
 
     #[test]
+    fn distances_within_sockets_become_hops() {
+        let mut t = topology(&[("socket", 2), ("node", 3), ("core", 1)], "node");
+        let row = |within: [u32; 3], across: [u32; 3]| [within, across].concat();
+        let mut rows = vec![
+            row([10, 15, 17], [28; 3]),
+            row([15, 10, 15], [28; 3]),
+            row([17, 15, 10], [28; 3]),
+        ];
+        rows.extend([
+            row([28; 3], [10, 15, 17]),
+            row([28; 3], [15, 10, 15]),
+            row([28; 3], [17, 15, 10]),
+        ]);
+        t.distances = Some(rows);
+        let mut machine = Machine::parse(&skeleton(&t), "x").unwrap();
+        assert_eq!(names(&machine), ["socket.1", "socket.2", "machine"]);
+        let [near, far] = [machine.relation(0, 1), machine.relation(3, 5)];
+        assert_eq!([near, far], [0, 1]);
+        for relation in &mut machine.relations {
+            relation.cache_to_cache = inferred(30.0, "");
+        }
+        scale_by_distance(&mut machine, &t);
+        let time = |relation: usize| machine.relations[relation].cache_to_cache.value;
+        assert_eq!([time(near), time(far), time(2)], [30.0, 34.0, 30.0]);
+    }
+
+    #[test]
     fn equal_distances_are_no_hops() {
         let mut t = topology(&[("socket", 2), ("core", 2)], "socket");
         t.distances = Some(vec![vec![10, 21], vec![21, 10]]);
@@ -439,6 +620,56 @@ mod tests {
         }
         // The pairs are spread: not all are from the first core.
         assert!(pairs[0].iter().any(|&(a, _)| machine.socket_of(a) == 1));
+    }
+
+    #[test]
+    fn files_of_another_machine_are_enough() {
+        let root = tempfile::tempdir().unwrap();
+        let file = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let error = of_files(root.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("no list of CPUs; give the folder"),
+            "{error}"
+        );
+        file("sys/devices/system/cpu/online", "0-95\n");
+        for cpu in 0..96 {
+            let folder = format!("sys/devices/system/cpu/cpu{cpu}");
+            file(
+                &format!("{folder}/topology/physical_package_id"),
+                &(cpu / 48).to_string(),
+            );
+            file(
+                &format!("{folder}/topology/thread_siblings_list"),
+                &cpu.to_string(),
+            );
+        }
+        file("sys/devices/system/node/node0/cpulist", "0-47\n");
+        file("sys/devices/system/node/node1/cpulist", "48-/95\n");
+        file(
+            "proc/cpuinfo",
+            "cpu\t\t: POWER10 (architected)\nclock\t\t: 3550.000000MHz\n",
+        );
+        let Measured { machine, warnings } = of_files(root.path()).unwrap();
+        assert_eq!((machine.cpus(), machine.nodes()), (96, 2));
+        assert_eq!(machine.title, "POWER10 (architected)");
+        assert_eq!(machine.memory_order, crate::MemoryOrder::Weak);
+        assert_eq!(machine.clock_ghz.value, 3.55);
+        let values = machine.values();
+        assert!(values.iter().all(|(_, value, _)| value.mark == Mark::I));
+        assert!(
+            !values
+                .iter()
+                .any(|(_, value, _)| value.source == "not measured")
+        );
+        let text = warnings.join("\n");
+        for part in ["\"48-/95\"", "the CPUs 48-95", "nothing was measured"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(Machine::parse(&machine.to_toml(), "x").unwrap(), machine);
     }
 
     #[test]

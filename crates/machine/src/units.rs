@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor
 use serde::{Deserialize as DeriveDeserialize, Serialize};
 
 /// The most CPUs of a machine, which bounds the table of CPU pairs.
-const MAX_CPUS: usize = 4096;
+const MAX_CPUS: usize = 8192;
 
 /// One level of the nested topology.
 #[derive(Debug, Clone, PartialEq, Eq, DeriveDeserialize, Serialize)]
@@ -223,9 +223,9 @@ mod tests {
             "`count` of `core` has 2 numbers for 3 units around it; give one for each, or fewer \
              that repeat"
         );
-        let levels = [level("socket", &[2]), level("core", &[4096, usize::MAX])];
+        let levels = [level("socket", &[2]), level("core", &[8192, usize::MAX])];
         let error = Units::new(&levels).unwrap_err();
-        assert_eq!(error, "more than 4096 CPUs; lower a count");
+        assert_eq!(error, "more than 8192 CPUs; lower a count");
         let levels = [level("socket", &[usize::MAX]), level("core", &[2])];
         assert!(Units::new(&levels).is_err());
     }

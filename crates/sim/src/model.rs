@@ -152,7 +152,9 @@ impl Model {
             }
         }
 
-        let llc_count = machine.units(machine.llc_level());
+        let llc_count = Some(machine.units(machine.llc_level()))
+            .filter(|&count| count <= u64::BITS as usize)
+            .unwrap_or(0);
         let llc_cpus = |llc: usize| machine.cpus_of(machine.llc_level(), llc);
         let first_cpu = |llc: usize| llc_cpus(llc).start;
         let llc_transfers = (0..llc_count * llc_count)
@@ -356,18 +358,23 @@ impl Model {
         self.llcs[usize::from(c)]
     }
 
-    /// Returns the time in which `c` reads a line that CPUs under these last-level caches share. It
-    /// reads from the nearest of them.
-    pub(crate) fn fetch_shared(&self, c: u16, sharing_llcs: u64, home: u16) -> u64 {
-        let hit = self.core_of(c).llc;
-        let c = usize::from(c);
-        if sharing_llcs >> self.llcs[c] & 1 != 0 {
-            return hit;
+    /// The last-level cache of `c` as a set of bits. Empty: the machine has too many of them.
+    pub(crate) fn llc_set(&self, c: u16) -> u64 {
+        match self.llc_count {
+            0 => 0,
+            _ => 1 << self.llc(c),
         }
-        let nearest = self
-            .each_llc(c, sharing_llcs)
-            .min()
-            .expect("a shared line is under some cache");
+    }
+
+    /// Returns the time in which `c` reads a line that `holders` have. It reads from the nearest of them.
+    pub(crate) fn fetch_shared(&self, c: u16, holders: &impl Holders, home: u16) -> u64 {
+        let llc = self.llc(c);
+        if self.each_llc(c, holders).any(|(other, _)| other == llc) {
+            return self.core_of(c).llc;
+        }
+        let nearest = self.each_llc(c, holders).map(|(_, time)| time).min();
+        let nearest = nearest.expect("a shared line is under some cache");
+        let c = usize::from(c);
         if self.ordered_at_home {
             nearest.max(self.to_home(c, home))
         } else {
@@ -375,30 +382,47 @@ impl Model {
         }
     }
 
-    /// Returns the time in which `c` becomes the owner of a line that CPUs under these last-level
-    /// caches share: that of a round trip to the farthest of them. `others`: whether a CPU other
-    /// than `c` shares the line.
-    pub(crate) fn invalidate(&self, c: u16, sharing_llcs: u64, others: bool, home: u16) -> u64 {
+    /// Returns the time in which `c` becomes the owner of a line that `holders` have: that of a round trip
+    /// to the farthest of them. `others`: whether a CPU other than `c` shares the line.
+    pub(crate) fn invalidate(
+        &self,
+        c: u16,
+        holders: &impl Holders,
+        others: bool,
+        home: u16,
+    ) -> u64 {
         if !others {
             return self.core_of(c).l1;
         }
-        let c = usize::from(c);
-        let farthest = self
-            .each_llc(c, sharing_llcs)
-            .max()
-            .expect("a shared line is under some cache");
-        if self.ordered_at_home && sharing_llcs & !(1 << self.llcs[c]) != 0 {
+        let farthest = self.each_llc(c, holders).map(|(_, time)| time).max();
+        let farthest = farthest.expect("a shared line is under some cache");
+        let (llc, c) = (self.llc(c), usize::from(c));
+        if self.ordered_at_home
+            && self
+                .each_llc(c as u16, holders)
+                .any(|(other, _)| other != llc)
+        {
             farthest.max(self.to_home(c, home))
         } else {
             farthest
         }
     }
 
-    fn each_llc(&self, c: usize, llcs: u64) -> impl Iterator<Item = u64> {
-        let row = &self.llc_transfers[self.llcs[c] as usize * self.llc_count..];
-        std::iter::successors(Some(llcs), |rest| Some(rest & rest.wrapping_sub(1)))
+    /// The last-level caches of the holders, with the time of a transfer from there to `c`.
+    #[inline]
+    fn each_llc(&self, c: u16, holders: &impl Holders) -> impl Iterator<Item = (u16, u64)> {
+        let llcs = holders.llcs();
+        let row = &self.llc_transfers[usize::from(self.llc(c)) * self.llc_count..];
+        let named = std::iter::successors(Some(llcs), |rest| Some(rest & rest.wrapping_sub(1)))
             .take_while(|&rest| rest != 0)
-            .map(|rest| row[rest.trailing_zeros() as usize])
+            .map(|rest| rest.trailing_zeros() as u16)
+            .map(|llc| (llc, row[usize::from(llc)]));
+        let others = (llcs == 0).then(|| holders.cpus()).into_iter().flatten();
+        named.chain(others.map(move |cpu| {
+            let n = self.machine_cpus.len();
+            let relation = self.relations[usize::from(c) * n + usize::from(cpu)];
+            (self.llc(cpu), self.transfers[usize::from(relation)])
+        }))
     }
 
     pub(crate) fn describe_cpu(&self, c: usize) -> String {
@@ -407,6 +431,15 @@ impl Model {
             self.machine_cpus[c], self.nodes[c]
         )
     }
+}
+
+/// The CPUs that have a line.
+pub(crate) trait Holders {
+    /// Their last-level caches, as a set of bits. Empty: the machine has too many of them.
+    fn llcs(&self) -> u64;
+
+    /// The CPUs.
+    fn cpus(&self) -> impl Iterator<Item = u16>;
 }
 
 /// The index of a CPU's core type among those of the model, where cores without a type are the first.

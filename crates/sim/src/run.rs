@@ -111,14 +111,6 @@ pub enum RunError {
         /// The number of CPUs that the run needs, one for each thread unless threads share CPUs.
         threads: usize,
     },
-    /// The machine has more last-level caches than a set of 64 bits can name.
-    #[error("{machine} has {caches} last-level caches; the simulator tells at most 64 apart")]
-    TooManyCaches {
-        /// The machine's name.
-        machine: String,
-        /// The number of its last-level caches.
-        caches: usize,
-    },
     /// The run has no threads.
     #[error("no threads to run; ask for at least 1")]
     NoThreads,
@@ -185,13 +177,6 @@ impl Run<'_> {
             return Err(RunError::NoThreads);
         }
         let machine = &self.scenario.machine;
-        let caches = machine.units(machine.llc_level());
-        if caches > u64::BITS as usize {
-            return Err(RunError::TooManyCaches {
-                machine: machine.name.clone(),
-                caches,
-            });
-        }
         let cpus = self.sharing.map_or(self.threads, |sharing| sharing.cpus);
         let guests = self.sharing.and_then(|sharing| sharing.guests);
         if cpus == 0 || guests.is_some_and(|n| n == 0 || !self.threads.is_multiple_of(n)) {

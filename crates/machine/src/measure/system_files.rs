@@ -16,15 +16,34 @@ pub(super) fn busy_ticks() -> Option<[u64; 2]> {
     Some([all - idle, all])
 }
 
-/// A Linux list such as `0-3,8`.
+/// A Linux list such as `0-3,8`, from a file. None: there is no file, or no list in it.
 pub(super) fn list(path: &Path) -> Option<BTreeSet<usize>> {
-    let text = fs::read_to_string(path).ok()?;
+    parse_list(&fs::read_to_string(path).ok()?)
+}
+
+fn parse_list(text: &str) -> Option<BTreeSet<usize>> {
     let mut out = BTreeSet::new();
     for range in text.trim().split(',').filter(|r| !r.is_empty()) {
         let (from, to) = range.split_once('-').unwrap_or((range, range));
         out.extend(from.parse::<usize>().ok()?..=to.parse().ok()?);
     }
     Some(out)
+}
+
+/// A set of numbers as Linux writes it.
+pub(super) fn to_list(numbers: impl IntoIterator<Item = usize>) -> String {
+    let mut ranges: Vec<[usize; 2]> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some([_, last]) if *last + 1 == number => *last = number,
+            _ => ranges.push([number; 2]),
+        }
+    }
+    let words = ranges.iter().map(|[first, last]| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    });
+    words.collect::<Vec<_>>().join(",")
 }
 
 pub(super) fn first(path: &Path) -> Option<usize> {
@@ -35,8 +54,9 @@ pub(super) fn number(path: &Path) -> Option<i64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// The NUMA nodes that have CPUs or memory, in order of their numbers, with their row of distances.
-pub(super) fn nodes(folder: &Path) -> Vec<(Vec<u32>, BTreeSet<usize>)> {
+/// The NUMA nodes that have CPUs or memory, in order of their numbers, with their row of distances. A
+/// list of CPUs that cannot be read is empty, with a warning.
+pub(super) fn nodes(folder: &Path, warnings: &mut Vec<String>) -> Vec<(Vec<u32>, BTreeSet<usize>)> {
     let mut numbers: Vec<usize> = fs::read_dir(folder)
         .into_iter()
         .flatten()
@@ -57,10 +77,13 @@ pub(super) fn nodes(folder: &Path) -> Vec<(Vec<u32>, BTreeSet<usize>)> {
             let node = folder.join(format!("node{n}"));
             let row = fs::read_to_string(node.join("distance")).unwrap_or_default();
             let row = row.split_whitespace().filter_map(|d| d.parse().ok());
-            (
-                row.collect(),
-                list(&node.join("cpulist")).unwrap_or_default(),
-            )
+            let text = fs::read_to_string(node.join("cpulist")).unwrap_or_default();
+            let cpus = parse_list(&text).unwrap_or_else(|| {
+                let text = text.trim();
+                warnings.push(format!("node{n}/cpulist is no list of CPUs: {text:?}"));
+                BTreeSet::new()
+            });
+            (row.collect(), cpus)
         })
         .collect()
 }
@@ -70,6 +93,12 @@ pub(super) struct Cache {
     level: i64,
     bytes: Option<usize>,
     pub(super) first: Option<usize>,
+}
+
+impl Cache {
+    pub(super) fn bytes(&self) -> Option<usize> {
+        self.bytes
+    }
 }
 
 /// The data caches of a CPU, with the nearest first.
@@ -84,14 +113,20 @@ pub(super) fn caches(cpu: &Path) -> Vec<Cache> {
             let level = number(&index.join("level"))?;
             (kind.trim() != "Instruction").then(|| Cache {
                 level,
-                bytes: size
-                    .and_then(|s| Some(1024 * s.trim().strip_suffix('K')?.parse::<usize>().ok()?)),
+                bytes: size.and_then(|size| bytes(size.trim())),
                 first: first(&index.join("shared_cpu_list")),
             })
         })
         .collect();
     out.sort_by_key(|c| c.level);
     out
+}
+
+/// A size such as `32K`.
+fn bytes(size: &str) -> Option<usize> {
+    let (number, unit) = size.split_at_checked(size.len().checked_sub(1)?)?;
+    let shift = 10 * (1 + ["K", "M", "G"].iter().position(|u| *u == unit)?);
+    Some(number.parse::<usize>().ok()? << shift)
 }
 
 pub(super) fn cache_sizes(caches: &[Cache]) -> Option<[usize; 3]> {
@@ -101,23 +136,30 @@ pub(super) fn cache_sizes(caches: &[Cache]) -> Option<[usize; 3]> {
     Some([l1.bytes?, l2.bytes?, caches.last()?.bytes?])
 }
 
-/// The clock in GHz and its source. The base clock is preferred, since a busy machine keeps it.
+/// The clock in GHz and its source. The base clock is preferred, since a busy machine keeps it. The one
+/// in `/proc/cpuinfo` is often that of the moment.
 pub(super) fn clock(cpu: &Path, info: &str) -> Option<(f64, &'static str)> {
     let khz = |file| number(&cpu.join("cpufreq").join(file)).map(|k| k as f64 / 1e6);
-    let mhz = || Some(field(info, "cpu MHz")?.parse::<f64>().ok()? / 1e3);
+    let mhz = || {
+        let text = field(info, "cpu MHz").or(field(info, "clock"))?;
+        Some(text.trim_end_matches("MHz").parse::<f64>().ok()? / 1e3)
+    };
     [
         (khz("base_frequency"), "cpufreq/base_frequency"),
         (khz("cpuinfo_max_freq"), "cpufreq/cpuinfo_max_freq"),
-        (mhz(), "/proc/cpuinfo"),
+        (mhz(), CPUINFO),
     ]
     .into_iter()
     .find_map(|(ghz, from)| Some((ghz.filter(|g| *g > 0.0)?, from)))
 }
 
-/// The first value of a key of `/proc/cpuinfo`.
+/// The file with the clock of the moment.
+pub(super) const CPUINFO: &str = "/proc/cpuinfo";
+
+/// The first value of a key of `/proc/cpuinfo`. Processors differ in the case of its letters.
 pub(super) fn field<'a>(info: &'a str, key: &str) -> Option<&'a str> {
     info.lines()
         .filter_map(|line| line.split_once(':'))
-        .find(|(k, _)| k.trim() == key)
+        .find(|(k, _)| k.trim().eq_ignore_ascii_case(key))
         .map(|(_, value)| value.trim())
 }

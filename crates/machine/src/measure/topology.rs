@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::system_files::{cache_sizes, caches, clock, field, first, list, nodes, number};
+use super::system_files::{
+    Cache, cache_sizes, caches, clock, field, first, list, nodes, number, to_list,
+};
 
 /// The CPUs as nested levels, and further facts from the system files.
 #[derive(Debug)]
@@ -20,10 +22,68 @@ pub(super) struct Topology {
     /// The sizes of the first, second and last level of the data caches, in bytes.
     pub caches: Option<[usize; 3]>,
     pub clock: Option<(f64, &'static str)>,
+    /// Cores that differ from that of the first CPU.
+    pub core_types: Vec<CoreType>,
     pub model: Option<String>,
     pub vendor: Option<String>,
+    pub is_x86: bool,
     /// Facts that Linux does not report, or that do not fit nested levels.
     pub warnings: Vec<String>,
+}
+
+/// Cores of one type.
+#[derive(Debug, PartialEq)]
+pub(super) struct CoreType {
+    /// Their numbers in the description.
+    pub cores: Vec<usize>,
+    pub clock: Option<(f64, &'static str)>,
+}
+
+/// What tells types of cores apart.
+struct Kind {
+    capacity: Option<i64>,
+    caches: Vec<Cache>,
+    clock: Option<(f64, &'static str)>,
+}
+
+impl Kind {
+    fn of(cpu: &Path) -> Self {
+        let mut caches = caches(cpu);
+        caches.truncate(2);
+        Self {
+            capacity: number(&cpu.join("cpu_capacity")),
+            caches,
+            clock: clock(cpu, ""),
+        }
+    }
+
+    /// Whether cores are of one type. The cores of a type that may run fastest have a clock that is
+    /// somewhat higher.
+    fn is_like(&self, other: &Self) -> bool {
+        const FAVOURED: f64 = 1.15;
+        let sizes = |kind: &Self| -> Vec<_> { kind.caches.iter().map(Cache::bytes).collect() };
+        let alike = |(a, b): (f64, f64)| a.max(b) <= FAVOURED * a.min(b);
+        let clocks = self.clock.zip(other.clock).map(|((a, _), (b, _))| (a, b));
+        let capacities = self.capacity.zip(other.capacity);
+        let capacities = capacities.map(|(a, b)| (a as f64, b as f64));
+        sizes(self) == sizes(other) && clocks.is_none_or(alike) && capacities.is_none_or(alike)
+    }
+}
+
+/// The types of cores other than that of the first one. `cpus` has a CPU of each core.
+fn core_types(cpus: &[usize], folder: impl Fn(usize) -> PathBuf) -> Vec<CoreType> {
+    let mut types: Vec<(Kind, CoreType)> = Vec::new();
+    for (core, &cpu) in cpus.iter().enumerate() {
+        let kind = Kind::of(&folder(cpu));
+        match types.iter_mut().find(|(other, _)| other.is_like(&kind)) {
+            Some((_, same)) => same.cores.push(core),
+            None => {
+                let (cores, clock) = (vec![core], kind.clock);
+                types.push((kind, CoreType { cores, clock }));
+            }
+        }
+    }
+    types.into_iter().skip(1).map(|(_, of)| of).collect()
 }
 
 /// Reads `sys` and `proc` below `root`. The description covers the online CPUs among `allowed`.
@@ -45,11 +105,16 @@ pub(super) fn read(root: &Path, allowed: &BTreeSet<usize>) -> Topology {
         Some(_) => {}
     }
 
-    let nodes = nodes(&system.join("node"));
+    let nodes = nodes(&system.join("node"), &mut warnings);
+    let node_of = |cpu: usize| nodes.iter().position(|(_, cpus)| cpus.contains(&cpu));
+    let homeless = to_list(cpus.iter().copied().filter(|&cpu| node_of(cpu).is_none()));
     if nodes.is_empty() {
         warnings.push("no NUMA nodes in sysfs: described as one node".into());
+    } else if !homeless.is_empty() {
+        warnings.push(format!(
+            "no NUMA node has the CPUs {homeless}: described as a node of their own"
+        ));
     }
-    let node_of = |cpu: usize| nodes.iter().position(|(_, cpus)| cpus.contains(&cpu));
     let folder = |cpu: usize| system.join(format!("cpu/cpu{cpu}"));
     let socket = |cpu| number(&folder(cpu).join("topology/physical_package_id"));
     let core = |cpu| first(&folder(cpu).join("topology/thread_siblings_list"));
@@ -61,6 +126,10 @@ pub(super) fn read(root: &Path, allowed: &BTreeSet<usize>) -> Topology {
         ("node", partition(&cpus, node_of)),
         ("cache", partition(&cpus, cache)),
     ];
+    let [(_, sockets), _, (_, shared)] = &found;
+    if !nests(shared, sockets) {
+        warnings.push("a cache is shared by CPUs of several sockets, as on no real machine".into());
+    }
     found.sort_by_key(|(_, units)| units.iter().max().copied());
     let cores = partition(&cpus, |cpu| Some(core(cpu).unwrap_or(cpu)));
     let mut levels: Vec<(&'static str, Vec<usize>)> = Vec::new();
@@ -110,15 +179,25 @@ pub(super) fn read(root: &Path, allowed: &BTreeSet<usize>) -> Topology {
     let mut nodes_met: Vec<usize> = cpus.iter().filter_map(|&cpu| node_of(cpu)).collect();
     nodes_met.dedup();
     let first_cpu = cpus.first().copied().unwrap_or_default();
-    if levels
-        .iter()
-        .any(|(name, n)| *name == "thread" && n.iter().any(|other| *other != n[0]))
-    {
+    let mut cores = cpus.clone();
+    cores.dedup_by_key(|cpu| core(*cpu).unwrap_or(*cpu));
+    let core_types = core_types(&cores, folder);
+    if !core_types.is_empty() {
         warnings.push(format!(
-            "the cores are not alike: clock, caches and costs are those of CPU {first_cpu}"
+            "there are {} types of cores: caches and costs are those of CPU {first_cpu}",
+            core_types.len() + 1
         ));
     }
+    if llc == "core"
+        && levels
+            .iter()
+            .any(|(name, n)| *name == "core" && n.iter().any(|n| *n > 1))
+    {
+        warnings
+            .push("no cache is shared by cores: one that these files do not show may be".into());
+    }
     let info = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
+    let vendor = field(&info, "vendor_id");
     Topology {
         levels,
         numa,
@@ -126,8 +205,16 @@ pub(super) fn read(root: &Path, allowed: &BTreeSet<usize>) -> Topology {
         distances: distances(&nodes, &nodes_met),
         caches: cache_sizes(&caches(&folder(first_cpu))),
         clock: clock(&folder(first_cpu), &info),
-        model: field(&info, "model name").map(str::to_owned),
-        vendor: field(&info, "vendor_id").map(str::to_owned),
+        core_types,
+        model: field(&info, "model name")
+            .or(field(&info, "cpu"))
+            .map(str::to_owned),
+        // An s390 has a vendor too.
+        is_x86: match info.is_empty() {
+            true => cfg!(any(target_arch = "x86_64", target_arch = "x86")),
+            false => vendor.is_some_and(|vendor| !vendor.starts_with("IBM")),
+        },
+        vendor: vendor.map(str::to_owned),
         cpus,
         warnings,
     }
@@ -322,9 +409,26 @@ mod tests {
         let levels = [("socket", vec![1]), ("core", vec![8]), ("thread", threads)];
         assert_eq!(t.levels, levels);
         assert_eq!(t.cpus, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(t.core_types, []);
+        assert!(t.warnings.is_empty(), "{:?}", t.warnings);
+
+        // The first core may run a little faster than the second; the others are slower.
+        for cpu in 0..10 {
+            let khz = [5_100_000, 4_800_000, 3_800_000][(cpu / 2).min(2)];
+            fake.file(
+                &format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"),
+                &khz.to_string(),
+            );
+        }
+        let t = fake.read();
+        let slow = CoreType {
+            cores: (2..8).collect(),
+            clock: Some((3.8, "cpufreq/cpuinfo_max_freq")),
+        };
+        assert_eq!(t.core_types, [slow]);
         assert_eq!(
             t.warnings,
-            ["the cores are not alike: clock, caches and costs are those of CPU 0"]
+            ["there are 2 types of cores: caches and costs are those of CPU 0"]
         );
     }
 

@@ -43,7 +43,7 @@ pub(super) struct Cpu {
     /// The number of the CPU's current operation. Timeouts with another number are outdated.
     pub(super) generation: u32,
     pub(super) state: State,
-    llc: u8,
+    llcs: u64,
     core_type: u8,
     /// Whether another runner has its CPU.
     pub(super) preempted: bool,
@@ -66,7 +66,7 @@ impl Cpu {
         Self {
             generation: 0,
             state: State::Running,
-            llc: model.llc(number) as u8,
+            llcs: model.llc_set(number),
             core_type: model.core_type(number),
             preempted: false,
             lag: 0,
@@ -86,15 +86,15 @@ impl Cpu {
         self.requests.cpu
     }
 
-    /// Its last-level cache, as a set.
+    /// Its last-level cache, as a set. Empty: there are too many to name them so.
     #[inline]
     pub(super) fn llcs(&self) -> u64 {
-        1 << self.llc
+        self.llcs
     }
 
     /// Takes over the CPU of the machine that the model has for this CPU now.
     pub(super) fn move_to_machine_cpu(&mut self, model: &Model) {
-        self.llc = model.llc(self.number()) as u8;
+        self.llcs = model.llc_set(self.number());
         self.core_type = model.core_type(self.number());
     }
 

@@ -116,9 +116,9 @@ impl Fabric {
             self.model.memory(c, line.home)
         } else if request.write {
             self.model
-                .invalidate(c, line.llcs, line.has_other_sharers(c), line.home)
+                .invalidate(c, line, line.has_other_sharers(c), line.home)
         } else {
-            self.model.fetch_shared(c, line.llcs, line.home)
+            self.model.fetch_shared(c, line, line.home)
         }
     }
 

@@ -1,6 +1,7 @@
 //! A cache line: its data, the CPUs that have a copy of it, and the CPUs that have requested it.
 
 use super::requests::Request;
+use crate::model::Holders;
 
 /// The size of a line in bytes.
 pub(crate) const LINE: usize = 64;
@@ -71,6 +72,17 @@ impl Sharers {
         self.count = 1 + u16::from(c != owner);
     }
 
+    fn iter(&self) -> impl Iterator<Item = u16> {
+        let others = self.others.iter().filter(|_| self.count > 2).enumerate();
+        let others = others.flat_map(|(at, &word)| {
+            std::iter::successors(Some(word), |rest| Some(rest & rest.wrapping_sub(1)))
+                .take_while(|&rest| rest != 0)
+                .map(move |rest| at as u16 * 64 + rest.trailing_zeros() as u16)
+        });
+        let first = self.first.into_iter().filter(|&cpu| cpu != NOBODY);
+        first.chain(others)
+    }
+
     #[inline]
     fn clear(&mut self) {
         if self.count > 2 {
@@ -95,8 +107,8 @@ pub(super) struct Line {
     pub(super) cached: bool,
     /// Whether the exclusive transaction in progress is a write.
     pub(super) writing: bool,
-    /// The last-level caches of the CPUs that have the line, as a set of bits.
-    pub(super) llcs: u64,
+    /// The last-level caches of the CPUs that have the line, as a set of bits. Empty: there are too many.
+    llcs: u64,
     /// The time at which the exclusive transaction in progress takes the line from the CPUs that
     /// have it. `u64::MAX` if no exclusive transaction is in progress.
     pub(super) lose_at: u64,
@@ -110,6 +122,17 @@ pub(super) struct Line {
     pub(super) waiters: Vec<u16>,
     /// The time from which the next read of the shared line can be served.
     pub(super) read_free: u64,
+}
+
+impl Holders for Line {
+    #[inline]
+    fn llcs(&self) -> u64 {
+        self.llcs
+    }
+
+    fn cpus(&self) -> impl Iterator<Item = u16> {
+        self.sharers.iter()
+    }
 }
 
 impl Line {

@@ -1,7 +1,7 @@
 //! Runs repeat to the bit. A run that cannot start or continue says why.
 
 use super::{brief, lock, made_up, scenario, working_locks};
-use crate::{Run, RunError};
+use crate::{Placement, Run, RunError, Scenario, Workload};
 
 #[test]
 fn the_same_run_twice_is_identical() {
@@ -76,4 +76,42 @@ fn threads_have_to_fit_the_machine() {
             ..
         }
     ));
+}
+
+/// The simulator names few last-level caches by bits, and many by the CPUs that have a line.
+#[test]
+fn any_number_of_caches() {
+    let operations = |caches: usize, directory: &str| {
+        let text = std::fs::read_to_string("../../machines/ampereone.toml").unwrap();
+        let text = text
+            .replace(
+                "\"socket\", count = 1",
+                &format!("\"socket\", count = {caches}"),
+            )
+            .replace("\"cluster\", count = 48", "\"cluster\", count = 1")
+            .replace(
+                "directory = \"home\"",
+                &format!("directory = \"{directory}\""),
+            );
+        let (from, _) = text.split_once("[[relation]]").unwrap();
+        let relation = |share, ns| {
+            format!(
+                "[[relation]]\nshare = \"{share}\"\n\
+                 cache_to_cache_ns = {{ value = {ns}, mark = \"I\", source = \"made up\" }}\n"
+            )
+        };
+        let text = format!(
+            "{from}{}{}",
+            relation("socket", 45),
+            relation("machine", 90)
+        );
+        let machine = lockworks_machine::Machine::parse(&text, "made up").unwrap();
+        let scenario = Scenario::new(machine, Workload::find("locktorture-old").unwrap());
+        let mut run = brief(&scenario, lock("ticket"), 16);
+        run.placement = Placement::Compact;
+        run.run().unwrap().operations
+    };
+    for directory in ["home", "llc"] {
+        assert_eq!(operations(64, directory), operations(65, directory));
+    }
 }
