@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Acquisitions and releases of locks, added to the record. This allocates no memory and takes no
- * lock. Its only system call is the clock, where that is one; except that a new site in a module
- * that is not known yet reads /proc/self/maps, under a lock that is only tried, and that a
- * contended wait looks at the holder (waits.h).
+ * Acquisitions and releases of locks, added to the record. This allocates no memory, takes no lock,
+ * and is no cancellation point. Most acquisitions make no system call, except the clock where that
+ * is one. Four do: the first of a thread, which asks for its ID; one that first uses a page of the
+ * record; one at a new place in a module that is not known yet, which reads /proc/self/maps under a
+ * lock that is only tried; and a contended one, which looks at the holder (waits.h).
  */
 #ifndef LW_PROFILE_ACQUISITIONS_H
 #define LW_PROFILE_ACQUISITIONS_H

@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "holder.h"
 
 ssize_t lw_profile_read_file(const char *path, char *text, size_t size)
 {
 	int saved = errno, error = 0;
-	long got = 0, file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	int file = lw_profile_open(path, O_RDONLY);
+	ssize_t got = 0;
 
 	if (file < 0) {
 		error = errno;
 	} else {
-		got = syscall(SYS_read, file, text, size - 1);
+		got = lw_profile_read(file, text, size - 1);
 		error = got < 0 ? errno : 0;
-		syscall(SYS_close, file);
+		lw_profile_close(file);
 	}
 	errno = saved;
 	text[error ? 0 : got] = '\0';

@@ -7,14 +7,35 @@
 #ifndef LW_PROFILE_HOLDER_H
 #define LW_PROFILE_HOLDER_H
 
+#include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "record.h"
 
 /*
+ * open(), read() and close(). The functions of glibc are cancellation points, which to lock a mutex
+ * is not, so the system calls are made directly.
+ */
+static inline int lw_profile_open(const char *path, int flags)
+{
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
+}
+
+static inline ssize_t lw_profile_read(int file, char *to, size_t size)
+{
+	return syscall(SYS_read, file, to, size);
+}
+
+static inline void lw_profile_close(int file)
+{
+	syscall(SYS_close, file);
+}
+
+/*
  * Reads the beginning of a file into `text`, as a string. Returns its length, or the negative
- * error. The system calls are made directly, because the functions of glibc for them are
- * cancellation points.
+ * error.
  */
 ssize_t lw_profile_read_file(const char *path, char *text, size_t size);
 

@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,9 +42,13 @@ uint32_t lw_profile_self(struct lw_profile *profile)
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* A bit for each page of the record that has been made, and the binary logarithm of their size. */
+/*
+ * A bit for each page of the record that has been made, and for each that could not be made, which
+ * is not tried again. And the binary logarithm of the size of a page.
+ */
 #define LW_LEAST_PAGE 12
-static lw_atomic(uint64_t) lw_pages[(sizeof(struct lw_profile) >> LW_LEAST_PAGE) / 64 + 1];
+#define LW_PAGE_WORDS ((sizeof(struct lw_profile) >> LW_LEAST_PAGE) / 64 + 1)
+static lw_atomic(uint64_t) lw_pages[LW_PAGE_WORDS], lw_no_pages[LW_PAGE_WORDS];
 static int lw_page_shift;
 
 static bool lw_page_make(const struct lw_profile *profile, size_t page)
@@ -67,8 +70,12 @@ bool lw_profile_has(const struct lw_profile *profile, const void *at, size_t siz
 		const uint64_t bit = UINT64_C(1) << page % 64;
 
 		if (lw_unlikely(!(lw_load(&lw_pages[page / 64], relaxed) & bit))) {
-			if (!lw_page_make(profile, page))
+			if (lw_load(&lw_no_pages[page / 64], relaxed) & bit)
 				return false;
+			if (!lw_page_make(profile, page)) {
+				lw_fetch_or(&lw_no_pages[page / 64], bit, relaxed);
+				return false;
+			}
 			lw_fetch_or(&lw_pages[page / 64], bit, relaxed);
 		}
 	}
@@ -78,6 +85,7 @@ bool lw_profile_has(const struct lw_profile *profile, const void *at, size_t siz
 static void lw_pages_begin(void)
 {
 	memset(lw_pages, 0, sizeof(lw_pages));
+	memset(lw_no_pages, 0, sizeof(lw_no_pages));
 	lw_page_shift = __builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
 }
 
@@ -123,11 +131,11 @@ static void lw_modules_read(struct lw_profile *profile)
 	static char text[16384];
 	size_t length = 0;
 	ssize_t got;
-	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int maps = lw_profile_open("/proc/self/maps", O_RDONLY);
 
 	if (maps < 0)
 		return;
-	while ((got = read(maps, text + length, sizeof(text) - 1 - length)) > 0) {
+	while ((got = lw_profile_read(maps, text + length, sizeof(text) - 1 - length)) > 0) {
 		char *line = text, *end;
 
 		length += (size_t)got;
@@ -139,7 +147,7 @@ static void lw_modules_read(struct lw_profile *profile)
 		length = strlen(line);
 		memmove(text, line, length);
 	}
-	close(maps);
+	lw_profile_close(maps);
 }
 
 void lw_profile_add_module_of(struct lw_profile *profile, uint64_t address)
@@ -171,12 +179,12 @@ static bool lw_may_make_record(void)
 /* Makes the file of a record. Returns its descriptor, or -1 and the error in errno. */
 static int lw_record_make(const char *path)
 {
-	int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int file = lw_profile_open(path, O_RDWR | O_CREAT | O_EXCL);
 
 	if (file >= 0 && ftruncate(file, sizeof(struct lw_profile))) {
 		int error = errno;
 
-		close(file);
+		lw_profile_close(file);
 		unlink(path);
 		errno = error;
 		return -1;
@@ -192,7 +200,7 @@ static int lw_record_take(const char *directory, const char *path)
 	for (int n = 0; n < LW_PROFILE_SPARES; n++) {
 		snprintf(spare, sizeof(spare), "%s/spare-%d", directory, n);
 		if (renameat2(AT_FDCWD, spare, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
-			return open(path, O_RDWR | O_CLOEXEC);
+			return lw_profile_open(path, O_RDWR);
 		if (errno != ENOENT)
 			return -1;
 	}
@@ -227,7 +235,7 @@ static struct lw_profile *lw_record_map(const char *directory)
 		return NULL;
 	profile = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	error = errno;
-	close(file);
+	lw_profile_close(file);
 	if (profile == MAP_FAILED) {
 		errno = error;
 		return NULL;
@@ -253,9 +261,9 @@ static void lw_record_missing(const char *directory, uint32_t error)
 	if (end >= 0) {
 		/* An abstract address begins with a 0. */
 		memcpy(to.sun_path + 1, directory, length);
-		sent = sendto(end, &error, sizeof(error), MSG_NOSIGNAL, (struct sockaddr *)&to,
-			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length));
-		close(end);
+		sent = syscall(SYS_sendto, end, &error, sizeof(error), MSG_NOSIGNAL, &to,
+			       offsetof(struct sockaddr_un, sun_path) + 1 + length);
+		lw_profile_close(end);
 	}
 	if (sent >= 0)
 		return;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "settings.h"
@@ -106,7 +107,8 @@ void lw_user_write_line(const char *format, ...)
 	va_end(values);
 	if (length >= (int)sizeof(line))
 		length = sizeof(line) - 1;
-	if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
+	/* Locks print lines too, and write() is a cancellation point. */
+	if (length > 0 && syscall(SYS_write, STDERR_FILENO, line, (size_t)length) < 0)
 		length = 0; /* nowhere else to report it */
 	errno = saved;
 }

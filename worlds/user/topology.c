@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "settings.h"
@@ -92,22 +93,26 @@ static bool lw_draft_put(unsigned int cpu, void *arg)
 	return true;
 }
 
-/* Reads a file into lw_text. Returns false if it cannot be read or does not fit. */
+/*
+ * Reads a file into lw_text. Returns false if it cannot be read or does not fit. The first lock of
+ * a program may read, so the system calls are made directly: the functions of the C library are
+ * cancellation points.
+ */
 static bool lw_read_file(const char *path)
 {
 	size_t length = 0;
 	ssize_t got = -1;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return false;
 	while (length < sizeof(lw_text) - 1) {
-		got = read(fd, lw_text + length, sizeof(lw_text) - 1 - length);
+		got = syscall(SYS_read, fd, lw_text + length, sizeof(lw_text) - 1 - length);
 		if (got <= 0)
 			break;
 		length += (size_t)got;
 	}
-	close(fd);
+	syscall(SYS_close, fd);
 	lw_text[length] = '\0';
 	return got == 0;
 }
