@@ -14,6 +14,7 @@ use serde_json::Value;
 
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -117,6 +118,23 @@ static void *lock_hot(void *arg)
 	return arg;
 }
 
+void lock_and_unlock(void)
+{
+	pthread_mutex_lock(&mutex);
+	pthread_mutex_unlock(&mutex);
+}
+
+/* A lock is no cancellation point, also where the code that locks is new. */
+static void *lock_while_cancelled(void *arg)
+{
+	void (*in_library)(void) = (void (*)(void))dlsym(arg, "lock_and_unlock");
+
+	pthread_cancel(pthread_self());
+	in_library();
+	ready = 1;
+	return arg;
+}
+
 static void *spin_once(void *arg)
 {
 	pthread_spin_lock(arg);
@@ -201,6 +219,12 @@ int main(int argc, char **argv)
 			pthread_join(threads[i], NULL);
 	} else if (!strcmp(argv[1], "idle") || !strcmp(argv[1], "busy")) {
 		wait_for_events(!strcmp(argv[1], "busy"));
+	} else if (!strcmp(argv[1], "cancelled")) {
+		pthread_t thread;
+
+		pthread_create(&thread, NULL, lock_while_cancelled, dlopen(argv[2], RTLD_NOW));
+		pthread_join(thread, NULL);
+		return !ready;
 	} else if (!strcmp(argv[1], "C11")) {
 		lock_c11();
 	} else if (!strcmp(argv[1], "condition")) {
@@ -220,10 +244,14 @@ int main(int argc, char **argv)
 "#;
 
 fn compile(directory: &Path) -> PathBuf {
-    let (file, program) = (directory.join("test.c"), directory.join("test"));
+    compile_as(directory, "test", &[])
+}
+
+fn compile_as(directory: &Path, name: &str, options: &[&str]) -> PathBuf {
+    let (file, program) = (directory.join("test.c"), directory.join(name));
     fs::write(&file, PROGRAM).expect("a file");
     let mut compiler = Command::new("cc");
-    compiler.args(["-pthread", "-O1", "-g", "-o"]);
+    compiler.args(options).args(["-pthread", "-O1", "-g", "-o"]);
     let compiled = compiler.args([&program, &file]).status();
     assert!(compiled.expect("a C compiler").success());
     program
@@ -385,6 +413,15 @@ fn the_waits_of_all_threads_have_the_causes_that_one_of_them_sees() {
 }
 
 #[test]
+fn to_lock_is_no_cancellation_point() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = compile_as(directory.path(), "test.so", &["-shared", "-fPIC"]);
+    let library = library.to_str().expect("a path");
+    let (report, _) = script(&format!("exec \"$0\" cancelled {library}"));
+    assert_eq!(acquisitions(&report), 1);
+}
+
+#[test]
 fn waits_for_spinlocks_are_seen_and_served() {
     let (report, _) = script("exec \"$0\" spin");
     let advice = &report["advice"];
@@ -508,8 +545,9 @@ fn waits_without_work_are_told_apart() {
     let (report, _) = script("exec \"$0\" idle");
     assert_eq!(report["advice"]["rule"], "not_contended");
     let text = report["advice"]["text"].as_str().expect("words");
+    // A holder that should not wait for events within the critical section looks the same.
     assert!(
-        text.contains("for a holder to let them on, without work"),
+        text.contains("If they had work: Take poll out of the critical section"),
         "{text}"
     );
     let (report, _) = script("exec \"$0\" busy");

@@ -120,6 +120,44 @@ impl Advice {
         cpus: u64,
         nodes: u64,
     ) -> Self {
+        let advice = Self::of_busy(mutexes, rwlocks, wall, cpus, nodes);
+        let locks = || mutexes.iter().chain(rwlocks);
+        let idle_ns: u64 = locks().map(|row| row.idle_ns).sum();
+        match locks().max_by_key(|row| row.idle_ns) {
+            Some(row) if is_worthwhile(idle_ns, wall) => advice.beside_idle(row, idle_ns),
+            _ => advice,
+        }
+    }
+
+    /// This advice for a program whose threads also waited while a holder waited for events, longest for this lock.
+    /// Whether they had work then, the record does not say.
+    fn beside_idle(self, row: &Hotspot, idle_ns: u64) -> Self {
+        let remedy = row
+            .slow
+            .main_cause()
+            .and_then(|(doing, share)| remedy(doing, share));
+        let unless = remedy.map_or(String::new(), |remedy| {
+            format!(" If they had work: {remedy}")
+        });
+        Self {
+            text: format!(
+                "{} Besides, threads waited {} for a holder that waited for events; if they had no work, that \
+                 costs nothing.{unless}",
+                self.text,
+                nanoseconds(idle_ns),
+            ),
+            ..self
+        }
+    }
+
+    /// The same, without the time in which holders waited for events.
+    fn of_busy(
+        mutexes: &[Hotspot],
+        rwlocks: &[Hotspot],
+        wall: Duration,
+        cpus: u64,
+        nodes: u64,
+    ) -> Self {
         let locks = || mutexes.iter().chain(rwlocks);
         let those = match (mutexes, rwlocks) {
             (_, []) => "mutexes",
@@ -133,15 +171,7 @@ impl Advice {
         let is_worthwhile = |ns| is_worthwhile(ns, wall);
         let sum = |ns: u64| {
             let wall = nanoseconds(wall.as_nanos() as u64);
-            let idle_ns: u64 = locks().map(|row| row.idle_ns).sum();
-            let idle = match is_worthwhile(idle_ns) {
-                true => format!(
-                    ", and {} for a holder to let them on, without work",
-                    nanoseconds(idle_ns)
-                ),
-                false => String::new(),
-            };
-            format!("{} waited for {those} in {wall}{idle}", nanoseconds(ns))
+            format!("{} waited for {those} in {wall}", nanoseconds(ns))
         };
         let no_lock = |rule, text| Self {
             rule,
