@@ -1,13 +1,15 @@
 //! `lockworks profile --pid` and `lockworks top` from outside. In the program, attach.c, threads sleep in
 //! known places before anything is looked at, so nothing depends on time.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -121,6 +123,25 @@ fn the_hottest_lock_of_a_process_its_waiters_and_its_holder_are_named() {
     let mut others = others.filter(|other| other["function"] == "pthread_cond_wait");
     assert_eq!(others.next().expect("a wait for a condition")["threads"], 1);
     assert_eq!(report["deadlock"].as_array().map(Vec::len), Some(0));
+}
+
+/// The path of code that is mapped may lead to another file meanwhile, or to none, or to a pipe.
+#[test]
+fn a_file_in_the_place_of_the_program_is_not_taken_for_it() {
+    let directory = TempDir::new().expect("a directory");
+    let (original, path) = (
+        DIRECTORY.path().join("attach"),
+        directory.path().join("attach"),
+    );
+    fs::copy(&original, &path).expect("a copy");
+    let program = Running::of(Command::new(&path));
+    assert!(program.report().to_string().contains("at_hot"));
+    fs::remove_file(&path).expect("it is there");
+    mkfifo(&path, Mode::S_IRWXU).expect("a pipe");
+    assert!(!program.report().to_string().contains("at_hot"));
+    fs::remove_file(&path).expect("it is there");
+    fs::copy(&original, &path).expect("a copy");
+    assert!(!program.report().to_string().contains("at_hot"));
 }
 
 #[test]

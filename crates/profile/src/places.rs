@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use itertools::Itertools;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 use serde::Serialize;
 
-use crate::record::Record;
+use crate::record::{Module, Record, open_regular};
 
 /// A place in the code.
 #[derive(Clone, Debug, Default, Serialize, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,7 +97,7 @@ impl Places {
     /// The place at an address in a process.
     pub fn of(&mut self, record: &Record, address: u64) -> Place {
         match record.module(address) {
-            Some((module, offset)) => self.find(&module.path, offset),
+            Some((module, offset)) => self.find(module, offset),
             None => Place {
                 offset: address,
                 ..Place::default()
@@ -122,19 +121,19 @@ impl Places {
     pub fn variable(&mut self, record: &Record, address: u64) -> Option<String> {
         record.modules.iter().find_map(|module| {
             let (start, offset) = module.start();
-            let symbols = self.symbols(&module.path)?;
+            let symbols = self.symbols(module)?;
             let begin = start.wrapping_sub(symbols.address(offset)?);
             symbols.variable(address.checked_sub(begin)?)
         })
     }
 
-    fn symbols(&mut self, module: &Path) -> Option<&Symbols> {
-        let symbols = self.modules.entry(module.to_owned());
+    fn symbols(&mut self, module: &Module) -> Option<&Symbols> {
+        let symbols = self.modules.entry(module.path.clone());
         symbols.or_insert_with(|| Symbols::read(module)).as_ref()
     }
 
     /// The place at an offset in a file.
-    fn find(&mut self, module: &Path, offset: u64) -> Place {
+    fn find(&mut self, module: &Module, offset: u64) -> Place {
         let mut frames = self
             .symbols(module)
             .and_then(|symbols| symbols.find(offset))
@@ -144,7 +143,7 @@ impl Places {
         Place {
             function,
             line,
-            module: Some(module.to_owned()),
+            module: Some(module.path.clone()),
             offset,
             inlined_into: frames.collect(),
         }
@@ -199,13 +198,14 @@ fn variables<'a>(file: &impl Object<'a>) -> Vec<(u64, u64, String)> {
 
 impl Symbols {
     /// Reads the symbols of a file. None: the file is gone, or has no symbols.
-    fn read(path: &Path) -> Option<Self> {
-        let data = ReadCache::new(File::open(path).ok()?);
+    fn read(module: &Module) -> Option<Self> {
+        let path = &module.path;
+        let data = ReadCache::new(module.open()?);
         let file = object::File::parse(&data).ok()?;
         let symbols = stripped_symbols(path, &file);
         let variables = match &symbols {
             Some(path) => {
-                let data = ReadCache::new(File::open(path).ok()?);
+                let data = ReadCache::new(open_regular(path)?);
                 variables(&object::File::parse(&data).ok()?)
             }
             None => variables(&file),

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::mem::offset_of;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
@@ -68,6 +69,8 @@ pub struct Module {
     offset: u64,
     /// The path of the file.
     pub path: PathBuf,
+    /// The number of the file in its file system. None: it is not known.
+    inode: Option<u64>,
 }
 
 /// A lock in a mode at a place in the code.
@@ -408,13 +411,24 @@ impl Acquisition {
 
 impl Module {
     /// Code of a file that is mapped at these addresses.
-    pub fn new(start: u64, end: u64, offset: u64, path: PathBuf) -> Self {
+    pub fn new(start: u64, end: u64, offset: u64, path: PathBuf, inode: u64) -> Self {
         Self {
             start,
             end,
             offset,
             path,
+            inode: Some(inode),
         }
+    }
+
+    /// Opens the file. None: it is gone, or another file has its path now. The devices of files are not compared,
+    /// since btrfs and overlayfs give a mapping another one than the file.
+    pub fn open(&self) -> Option<File> {
+        let file = open_regular(&self.path)?;
+        let inode = file.metadata().ok()?.ino();
+        self.inode
+            .is_none_or(|known| known == inode)
+            .then_some(file)
     }
 
     /// The address where the code was mapped, and its offset in the file.
@@ -429,6 +443,7 @@ impl Module {
             end: module.end,
             offset: module.offset,
             path: OsStr::from_bytes(path.next().unwrap_or_default()).into(),
+            inode: None,
         }
     }
 }
@@ -467,6 +482,14 @@ impl Site {
             causes: Vec::new(),
         })
     }
+}
+
+/// Opens a file. None: it is not there, or no regular file; to open a pipe would wait for a writer.
+pub fn open_regular(path: &Path) -> Option<File> {
+    let mut options = File::options();
+    let options = options.read(true).custom_flags(nix::libc::O_NONBLOCK);
+    let file = options.open(path).ok()?;
+    file.metadata().ok()?.is_file().then_some(file)
 }
 
 /// A number that is 0 if there is none.

@@ -236,6 +236,7 @@ impl Process {
             end,
             offset,
             is_code,
+            inode,
             path,
         } in maps.lines().filter_map(Mapping::parse)
         {
@@ -249,7 +250,7 @@ impl Process {
                 };
                 self.record
                     .modules
-                    .push(Module::new(start, end, offset, path));
+                    .push(Module::new(start, end, offset, path, inode));
             }
         }
         Ok(())
@@ -296,6 +297,7 @@ struct Mapping<'a> {
     end: u64,
     offset: u64,
     is_code: bool,
+    inode: u64,
     path: &'a str,
 }
 
@@ -305,12 +307,14 @@ impl<'a> Mapping<'a> {
         let mut words = line.splitn(6, ' ');
         let (start, end) = words.next()?.split_once('-')?;
         let (rights, offset) = (words.next()?, words.next()?);
-        let path = words.nth(2).unwrap_or_default().trim_start();
+        let inode = words.nth(1)?.parse().ok()?;
+        let path = words.next().unwrap_or_default().trim_start();
         Some(Self {
             start: number(start)?,
             end: number(end)?,
             offset: number(offset)?,
             is_code: rights.contains('x'),
+            inode,
             path: path.strip_suffix(" (deleted)").unwrap_or(path),
         })
     }

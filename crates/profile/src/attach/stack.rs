@@ -2,8 +2,7 @@
 //! libraries (`.eh_frame`), and by frame pointers where these have nothing.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use addr2line::gimli::{
     AArch64, BaseAddresses, CfaRule, EhFrame, EhFrameHdr, NativeEndian, Register, RegisterRule,
@@ -12,6 +11,7 @@ use addr2line::gimli::{
 use object::{Object, ObjectSection, ObjectSegment, ReadCache};
 
 use crate::attach::process::{Frame, Process};
+use crate::record::Module;
 
 /// The most calls that are followed.
 const MOST: usize = 32;
@@ -119,7 +119,7 @@ impl Unwinder {
     ) -> Option<(u64, Known)> {
         let (module, offset) = process.record.module(code)?;
         let tables = self.modules.entry(module.path.clone());
-        let tables = tables.or_insert_with(|| Tables::read(&module.path));
+        let tables = tables.or_insert_with(|| Tables::read(module));
         let by_table = tables
             .as_ref()
             .and_then(|tables| tables.caller(&mut self.context, memory, offset, known));
@@ -152,8 +152,8 @@ fn by_frame_pointer(process: &Process, memory: &Memory, known: &Known) -> Option
 
 impl Tables {
     /// None: the file is gone, or has no tables.
-    fn read(path: &Path) -> Option<Self> {
-        let data = ReadCache::new(File::open(path).ok()?);
+    fn read(module: &Module) -> Option<Self> {
+        let data = ReadCache::new(module.open()?);
         let file = object::File::parse(&data).ok()?;
         let section = |name: &str| {
             let section = file.section_by_name(name)?;
