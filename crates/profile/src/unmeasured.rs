@@ -1,10 +1,13 @@
 //! Processes that have no record, or one that cannot be read.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use nix::errno::Errno;
@@ -39,6 +42,7 @@ impl Unmeasured {
 pub struct Listener {
     socket: UnixDatagram,
     address: SocketAddr,
+    has_ended: Arc<AtomicBool>,
     thread: JoinHandle<Unmeasured>,
 }
 
@@ -49,34 +53,53 @@ impl Listener {
         let address = SocketAddr::from_abstract_name(directory.as_os_str().as_bytes()).ok()?;
         let socket = UnixDatagram::bind_addr(&address).ok()?;
         let receiver = socket.try_clone().ok()?;
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let ends = has_ended.clone();
         Some(Self {
             socket,
             address,
-            thread: thread::spawn(move || receive(&receiver)),
+            has_ended,
+            thread: thread::spawn(move || receive(&receiver, &ends)),
         })
     }
 
     /// Returns the processes whose errors have been sent so far.
     pub fn end(self) -> Unmeasured {
-        // Datagrams arrive in order, so all others come before this one.
-        match self.socket.send_to_addr(&[], &self.address) {
-            Ok(_) => self.thread.join().unwrap_or_default(),
-            Err(_) => Unmeasured::default(),
-        }
+        self.has_ended.store(true, Ordering::Relaxed);
+        // The receiver now takes what has arrived, and waits for no more. If it waits already, a datagram wakes it;
+        // that cannot be sent only if others have arrived, which wake it too.
+        let _ = self.socket.set_nonblocking(true);
+        let _ = self.socket.send_to_addr(&[], &self.address);
+        self.thread.join().unwrap_or_default()
     }
 }
 
-/// Receives errors until a datagram is empty.
-fn receive(socket: &UnixDatagram) -> Unmeasured {
+/// The length of an error.
+const LENGTH: usize = size_of::<u32>();
+
+/// Receives errors until `has_ended` and none is left. Any process can send to the socket, so what is no error is
+/// ignored.
+fn receive(socket: &UnixDatagram, has_ended: &AtomicBool) -> Unmeasured {
     let mut unmeasured = Unmeasured::default();
-    let mut error = [0; 4];
-    while let Ok(length) = socket.recv(&mut error)
-        && length > 0
-    {
-        let error = Errno::from_raw(u32::from_ne_bytes(error).cast_signed());
-        unmeasured.add(reason(error).to_owned());
+    loop {
+        // The rest of a longer datagram would be cut off.
+        let mut datagram = [0; LENGTH + 1];
+        match socket.recv(&mut datagram) {
+            Ok(LENGTH) => {
+                let [error @ .., _] = datagram;
+                let error = Errno::from_raw(u32::from_ne_bytes(error).cast_signed());
+                unmeasured.add(reason(error).to_owned());
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if has_ended.load(Ordering::Relaxed) {
+                    return unmeasured;
+                }
+            }
+            Err(_) => return unmeasured,
+        }
     }
-    unmeasured
 }
 
 fn reason(error: Errno) -> &'static str {
@@ -90,5 +113,22 @@ fn reason(error: Errno) -> &'static str {
         }
         Errno::ENOENT | Errno::ENOTDIR => "it does not see the directory of the records",
         other => other.desc(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_errors_count() {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = Listener::start(directory.path()).expect("a socket");
+        let sender = UnixDatagram::unbound().unwrap();
+        let error = (Errno::ENOSPC as u32).to_ne_bytes();
+        for datagram in [&[][..], &error, b"longer than an error", &[1], &error] {
+            sender.send_to_addr(datagram, &listener.address).unwrap();
+        }
+        assert_eq!(listener.end().processes(), 2);
     }
 }
