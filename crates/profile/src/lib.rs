@@ -288,16 +288,18 @@ fn wait_for_left() -> bool {
     let begin = Instant::now();
     let say = |left: &[Pid]| {
         // What ends at once need not be known.
-        if !was_left && begin.elapsed() > SOON {
+        if let (Some(first), false) = (left.first(), was_left || begin.elapsed() <= SOON) {
             terminal::warn(&format!(
-                "the program has left process {} in the background; the report follows when that ends: \
-                 `kill {0}`, or ^C",
-                left[0]
+                "the program has left process {first} in the background; the report follows when that ends: \
+                 `kill {first}`, or ^C"
             ));
             was_left = true;
         }
     };
-    children::wait_for_left(say, || ending::signals() > signals);
+    let left = children::wait_for_left(say, || ending::signals() > signals);
+    if let Some(warning) = left.warning() {
+        terminal::warn(&warning);
+    }
     was_left
 }
 

@@ -1,5 +1,6 @@
 //! Child processes. None outlives this process, however it ends.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -190,12 +191,20 @@ pub fn adopt() -> io::Result<()> {
     Ok(nix::sys::prctl::set_child_subreaper(true)?)
 }
 
-/// The children of this process that have not ended, when no [`Running`] program is left. Those that have
-/// ended are collected.
-pub fn left() -> Vec<Pid> {
-    while let Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) =
-        waitpid(None, Some(WaitPidFlag::WNOHANG))
-    {}
+/// Collects the children of this process that have ended, when no [`Running`] program is left. Returns whether
+/// there are others.
+fn has_children() -> bool {
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) | Err(Errno::EINTR) => {}
+            Ok(_) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// The children of this process that have not ended. This reads a file of each process of the system.
+fn children() -> Vec<Pid> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -210,35 +219,78 @@ pub fn left() -> Vec<Pid> {
     pids.map(Pid::from_raw).collect()
 }
 
+/// What became of the processes that a program left in the background.
+#[derive(Debug, Default, PartialEq)]
+pub struct Left {
+    /// Whether they were ended.
+    pub were_ended: bool,
+    /// Those that could not be ended: they are of another user, or the kernel does not let them end.
+    pub remain: Vec<Pid>,
+}
+
+impl Left {
+    /// What is to be said of those that remain. None: there are none.
+    pub fn warning(&self) -> Option<String> {
+        let first = self.remain.first()?;
+        Some(format!(
+            "process {first}, which the program has left in the background, goes on: it is of another user, or SIGKILL \
+             does not end it; look at it by `ps -p {first}`"
+        ))
+    }
+}
+
+/// The time between two looks at which processes are left.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Waits until a program that has ended has left no process in the background, and calls `say` with those that
-/// are left. Ends them when `is_over` returns true: by SIGTERM, and by SIGKILL if that does not suffice.
-/// Returns whether it did.
-pub fn wait_for_left(mut say: impl FnMut(&[Pid]), mut is_over: impl FnMut() -> bool) -> bool {
-    let mut ended_at: Option<Instant> = None;
-    loop {
-        let left = left();
-        if left.is_empty() {
-            return ended_at.is_some();
+/// are left, now and then. Ends them when `is_over` returns true: by SIGTERM, and by SIGKILL if that does not
+/// suffice. Gives up those that remain even then.
+pub fn wait_for_left(mut say: impl FnMut(&[Pid]), mut is_over: impl FnMut() -> bool) -> Left {
+    let mut looked: Option<Instant> = None;
+    while has_children() {
+        if looked.is_none_or(|at| at.elapsed() > LOOK) {
+            say(&children());
+            looked = Some(Instant::now());
         }
-        say(&left);
-        if ended_at.is_none() && is_over() {
-            ended_at = Some(Instant::now());
-            signal_all(&left, Signal::SIGTERM);
-        }
-        if ended_at.is_some_and(|at| at.elapsed() > CLEANING_UP) {
-            signal_all(&left, Signal::SIGKILL);
+        if is_over() {
+            let mut remain = end_children(Signal::SIGTERM);
+            if !remain.is_empty() {
+                remain = end_children(Signal::SIGKILL);
+            }
+            return Left {
+                were_ended: true,
+                remain,
+            };
         }
         thread::sleep(Duration::from_millis(5));
     }
+    Left::default()
 }
 
-fn signal_all(processes: &[Pid], signal: Signal) {
-    for process in processes {
-        // It may have ended, or be of another user.
-        let _ = kill(*process, signal);
+/// Ends the children of this process by a signal, also those that become its children meanwhile. Returns those
+/// that remain: after [`CLEANING_UP`], or at once if they are of other users.
+fn end_children(signal: Signal) -> Vec<Pid> {
+    let begin = Instant::now();
+    let mut signalled = HashSet::new();
+    let is_refused = |child: &Pid| kill(*child, None) == Err(Errno::EPERM);
+    loop {
+        let left = if has_children() {
+            children()
+        } else {
+            Vec::new()
+        };
+        for child in &left {
+            if signalled.insert(*child) {
+                // It may have ended, or be of another user.
+                let _ = kill(*child, signal);
+            }
+        }
+        if left.iter().all(is_refused) || begin.elapsed() > CLEANING_UP {
+            return left;
+        }
+        thread::sleep(Duration::from_millis(20));
     }
 }
-
 fn wait_for_the_end() -> ! {
     loop {
         thread::park();

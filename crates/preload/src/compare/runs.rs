@@ -161,7 +161,11 @@ pub fn run(
     };
     // A program that puts itself into the background has not ended yet.
     let is_late = || !status.success() || limit.is_some_and(|limit| begin.elapsed() > limit);
-    if children::wait_for_left(say_once, is_late) && status.success() {
+    let left = children::wait_for_left(say_once, is_late);
+    if let Some(warning) = left.warning() {
+        terminal::warn(&warning);
+    }
+    if left.were_ended && status.success() {
         given_up = limit;
     }
     let wall_s = begin.elapsed().as_secs_f64();
@@ -203,12 +207,12 @@ fn say_once(left: &[Pid]) {
     static SINCE: Mutex<Option<Instant>> = Mutex::new(None);
     static SAID: Once = Once::new();
     let mut since = SINCE.lock().unwrap_or_else(PoisonError::into_inner);
-    if since.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(10) {
+    let is_long = since.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(10);
+    if let (Some(first), true) = (left.first(), is_long) {
         SAID.call_once(|| {
             terminal::warn(&format!(
-                "the program has left process {} in the background, and a run takes until that ends; to end it, \
-                 interrupt (^C)",
-                left[0]
+                "the program has left process {first} in the background, and a run takes until that ends; to end it, \
+                 interrupt (^C)"
             ));
         });
     }
