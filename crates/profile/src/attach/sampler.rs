@@ -588,20 +588,49 @@ impl Pace {
     /// Runs a step, and returns how long to wait for the next one. Lengths differ, so that a program that
     /// does something at regular times is not always met at the same point.
     pub fn step<T>(&mut self, step: impl FnOnce() -> T) -> (T, Duration) {
+        let (result, interval) = self.regular_step(step);
+        let golden = (f64::from(self.nth) * 0.618_034).fract();
+        (result, interval.mul_f64(0.5 + golden))
+    }
+
+    /// The same with waits that do not differ.
+    pub fn regular_step<T>(&mut self, step: impl FnOnce() -> T) -> (T, Duration) {
         let used = || {
             clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
         };
         let before = used();
         let result = step();
         let cost = used().saturating_sub(before);
-        // The first steps read symbols; a mean forgets them.
+        self.add(cost);
+        let interval = self.interval.max(self.cost.div_f64(SHARE * self.cpus));
+        (result, interval)
+    }
+
+    /// Adds the cost of a step to the mean. A step counts as little more than twice the mean, so that one that reads
+    /// symbols counts little, and steps that all take long count in full.
+    fn add(&mut self, cost: Duration) {
+        let most = self.cost * 2 + Duration::from_millis(2);
         self.cost = match self.nth {
             0 => Duration::ZERO,
-            _ => (self.cost * 7 + cost.min(Duration::from_millis(2))) / 8,
+            _ => (self.cost * 7 + cost.min(most)) / 8,
         };
         self.nth += 1;
-        let golden = (f64::from(self.nth) * 0.618_034).fract();
-        let interval = self.interval.max(self.cost.div_f64(SHARE * self.cpus));
-        (result, interval.mul_f64(0.5 + golden))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_that_take_long_are_seldom_and_one_of_them_is_forgotten() {
+        let mut pace = Pace::new(100);
+        let (long, short) = (Duration::from_millis(50), Duration::from_micros(100));
+        (0..200).for_each(|_| pace.add(long));
+        assert!(pace.cost > long * 9 / 10, "{:?}", pace.cost);
+        let mut pace = Pace::new(100);
+        (0..200).for_each(|_| pace.add(short));
+        pace.add(Duration::from_secs(1));
+        assert!(pace.cost < short * 10, "{:?}", pace.cost);
     }
 }
