@@ -23,7 +23,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use itertools::Itertools;
 use lockworks_preload::compare;
 use lockworks_sweep::regret;
-use lockworks_ui::{interruption, usage};
+use lockworks_ui::{interruption, terminal, usage};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -205,7 +205,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("lockworks: {error:#}");
+            eprintln!("lockworks: {}", terminal::printable(&format!("{error:#}")));
             let refusal = error.downcast_ref();
             ExitCode::from(refusal.map_or(2, lockworks_preload::Refusal::status))
         }

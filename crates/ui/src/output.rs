@@ -1,6 +1,6 @@
 //! Where results go: to standard output, or to a file, which is written in full or not at all.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -54,8 +54,24 @@ pub fn one_or_more(values: &[impl Serialize]) -> Result<String> {
     }
 }
 
-/// Prints to standard output. A reader that has closed its end, as `head -1` does, is no error.
+/// Prints to standard output, without control characters. A reader that has closed its end, as `head -1` does, is no
+/// error.
 pub fn print(text: &str) -> Result<()> {
+    print_as_it_is(&terminal::printable(text))
+}
+
+/// Clears the terminal, if results go to one.
+pub fn clear() -> Result<()> {
+    match io::stdout().is_terminal() {
+        true => print_as_it_is(CLEAR),
+        false => Ok(()),
+    }
+}
+
+/// Goes to the upper left corner of a terminal, and clears all.
+const CLEAR: &str = "\x1b[H\x1b[J";
+
+fn print_as_it_is(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout
         .write_all(text.as_bytes())

@@ -1,5 +1,6 @@
 //! The terminal that results are printed on, and prose that fits it.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -49,9 +50,19 @@ pub fn fitted(lines: &str) -> String {
     }
 }
 
+/// Text in which control characters, except for tabs and ends of lines, are replaced. A name that another program has chosen
+/// can so not change the terminal.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_control = |c: char| c.is_control() && !['\t', '\n'].contains(&c);
+    match text.contains(is_control) {
+        true => text.replace(is_control, "\u{fffd}").into(),
+        false => text.into(),
+    }
+}
+
 /// Prints a warning to standard error, wrapped if that is a terminal.
 pub fn warn(warning: &str) {
-    let text = format!("lockworks: warning: {warning}");
+    let text = format!("lockworks: warning: {}", printable(warning));
     eprintln!(
         "{}",
         match terminal_size::terminal_size_of(io::stderr()) {
@@ -84,7 +95,16 @@ pub fn definition(term: &str, meaning: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::fitted_to;
+    use super::{fitted_to, printable};
+
+    #[test]
+    fn names_do_not_change_the_terminal() {
+        assert_eq!(
+            printable("a\u{1b}]0;title\u{7}\r\tb\u{9b}2J\n"),
+            "a\u{fffd}]0;title\u{fffd}\u{fffd}\tb\u{fffd}2J\n"
+        );
+        assert_eq!(printable("größer, 日本\n"), "größer, 日本\n");
+    }
 
     #[test]
     fn lines_wrap_between_words_and_words_stay_whole() {

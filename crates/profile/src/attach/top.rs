@@ -3,7 +3,6 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -60,11 +59,8 @@ Examples:
   lockworks top --pid 4711
   lockworks top --pid 4711 --json --seconds 60";
 
-/// The time between two tables.
-const PERIOD: Duration = Duration::from_secs(1);
-
-/// Goes to the upper left corner of a terminal, and clears all.
-const CLEAR: &str = "\x1b[H\x1b[J";
+/// The most tables a second.
+const TABLES: u32 = 1;
 
 /// Runs the command.
 pub fn command(args: &TopArgs) -> Result<ExitCode> {
@@ -82,23 +78,27 @@ pub fn command(args: &TopArgs) -> Result<ExitCode> {
         let limit = args.seconds.map(Duration::from_secs_f64);
         limit.is_some_and(|limit| begin.elapsed() >= limit) || INTERRUPT.load(Relaxed)
     };
-    let mut pace = Pace::new(args.hz);
+    let (mut pace, mut of_tables) = (Pace::new(args.hz), Pace::new(TABLES));
+    let mut period = Duration::from_secs(1) / TABLES;
     while !is_over() {
         let drawn = Instant::now();
         // A sample is of the time since the one before, so the first table takes two.
         for nth in 0.. {
             let (_, wait) = pace.step(|| samplers.retain_mut(|one| one.sample(&mut places)));
-            let is_due = drawn.elapsed() >= PERIOD || is_over();
+            let is_due = drawn.elapsed() >= period || is_over();
             let is_none_left = samplers.is_empty() && args.pid.is_some();
             if is_none_left || INTERRUPT.load(Relaxed) || nth > 0 && is_due {
                 break;
             }
-            sleep(wait.min(PERIOD.saturating_sub(drawn.elapsed())));
+            sleep(wait.min(period.saturating_sub(drawn.elapsed())));
         }
-        let reports = samplers
-            .iter_mut()
-            .map(|one| AttachReport::of(one, &mut places, false));
-        let reports: Vec<AttachReport> = reports.filter(|report| report.seconds > 0.0).collect();
+        let reports;
+        (reports, period) = of_tables.regular_step(|| -> Vec<AttachReport> {
+            let reports = samplers
+                .iter_mut()
+                .map(|one| AttachReport::of(one, &mut places, false));
+            reports.filter(|report| report.seconds > 0.0).collect()
+        });
         if let (Some(pid), true) = (args.pid, samplers.is_empty()) {
             terminal::warn(&format!("process {pid} has ended"));
             break;
@@ -111,12 +111,8 @@ pub fn command(args: &TopArgs) -> Result<ExitCode> {
             }
             false => {
                 let text = table(&reports, args.top as usize);
-                let clear = if std::io::stdout().is_terminal() {
-                    CLEAR
-                } else {
-                    ""
-                };
-                output::print(&format!("{clear}{text}"))?;
+                output::clear()?;
+                output::print(&text)?;
             }
         }
         if args.pid.is_none() && !is_over() {
