@@ -17,6 +17,7 @@ fn main() {
             "LW_PROFILE_LOCKS",
             "LW_PROFILE_SITES",
             "LW_PROFILE_EVENTS",
+            "LW_PROFILE_CONDITIONS",
             "LW_PROFILE_SPARES",
             "LW_PROFILE_MODE_BITS",
             "LW_PROFILE_MODE_MASK",
@@ -108,6 +109,21 @@ fn main() {
             ],
         )
         .structure(
+            "Condition",
+            "struct lw_profile_condition",
+            &[
+                "state",
+                "is_signal",
+                "cond",
+                "caller",
+                "calls",
+                "timed_out",
+                "for_nothing",
+                "waited",
+                "waited_max",
+            ],
+        )
+        .structure(
             "Profile",
             "struct lw_profile",
             &[
@@ -125,6 +141,7 @@ fn main() {
                 "lost",
                 "lost_contended",
                 "lost_causes",
+                "lost_conditions",
                 "spun",
                 "events",
                 "ended",
@@ -134,6 +151,7 @@ fn main() {
                 "lock",
                 "site",
                 "event",
+                "condition",
             ],
         )
         .write("profile_constants", &headers);

@@ -10,6 +10,7 @@
 
 #include "acquisitions.h"
 #include "c11.h"
+#include "conditions.h"
 #include "glibc.h"
 
 #define LW_KEY(mutex)  lw_profile_key(mutex, LW_PROFILE_MUTEX)
@@ -49,6 +50,7 @@ LW_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
 	if (lw_is_too_early())
 		return 0;
 	lw_profile_releases(LW_KEY(mutex));
+	lw_profile_forget_woken(mutex);
 	return lw_glibc()->mutex_unlock(mutex);
 }
 
@@ -90,31 +92,47 @@ static uint64_t lw_begun_after(const pthread_cond_t *cond, long slept, uint64_t 
 	return signalled > begun ? signalled : lw_profile_now();
 }
 
-/* Records the release of the mutex and its acquisition after the wait. */
-#define LW_MEASURE_WAIT(cond, mutex, wait)                                                   \
-	({                                                                                   \
-		const long lw_slept = lw_sleeps();                                           \
-		const uint64_t lw_begun = lw_profile_now();                                  \
-		int lw_error;                                                                \
-		lw_profile_releases(LW_KEY(mutex));                                          \
-		lw_error = (wait);                                                           \
-		if (lw_holds_after_wait(lw_error))                                           \
-			lw_profile_acquired(LW_KEY(mutex), LW_KIND(mutex),                   \
-					    __builtin_return_address(0), LW_AFTER_CONDITION, \
-					    lw_begun_after(cond, lw_slept, lw_begun));       \
-		lw_error;                                                                    \
+/*
+ * Records the wait, and the release of the mutex and its acquisition after the wait. The time in
+ * which the thread waited for the mutex counts as that only.
+ */
+#define LW_MEASURE_WAIT(cond, mutex, wait)                                                    \
+	({                                                                                    \
+		const void *lw_caller = __builtin_return_address(0);                          \
+		const long lw_slept = lw_sleeps();                                            \
+		const uint64_t lw_begun = lw_profile_now();                                   \
+		uint64_t lw_woken;                                                            \
+		int lw_error;                                                                 \
+		lw_profile_waits_for(cond, mutex, lw_caller);                                 \
+		lw_profile_releases(LW_KEY(mutex));                                           \
+		lw_error = (wait);                                                            \
+		lw_woken = lw_begun_after(cond, lw_slept, lw_begun);                          \
+		lw_profile_waited_for(                                                        \
+			cond, mutex, lw_caller,                                               \
+			lw_profile_elapsed(lw_begun, lw_woken ? lw_woken : lw_profile_now()), \
+			lw_error);                                                            \
+		if (lw_holds_after_wait(lw_error))                                            \
+			lw_profile_acquired(LW_KEY(mutex), LW_KIND(mutex), lw_caller,         \
+					    LW_AFTER_CONDITION, lw_woken);                    \
+		lw_error;                                                                     \
+	})
+
+/* Records the signal. */
+#define LW_MEASURE_SIGNAL(cond, signal)                                         \
+	({                                                                      \
+		lw_store(&lw_signalled_at(cond)->n, lw_profile_now(), relaxed); \
+		lw_profile_signals(cond, __builtin_return_address(0));          \
+		lw_glibc()->signal(cond);                                       \
 	})
 
 LW_EXPORT int pthread_cond_signal(pthread_cond_t *cond)
 {
-	lw_store(&lw_signalled_at(cond)->n, lw_profile_now(), relaxed);
-	return lw_glibc()->cond_signal(cond);
+	return LW_MEASURE_SIGNAL(cond, cond_signal);
 }
 
 LW_EXPORT int pthread_cond_broadcast(pthread_cond_t *cond)
 {
-	lw_store(&lw_signalled_at(cond)->n, lw_profile_now(), relaxed);
-	return lw_glibc()->cond_broadcast(cond);
+	return LW_MEASURE_SIGNAL(cond, cond_broadcast);
 }
 
 LW_EXPORT int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
@@ -184,10 +202,10 @@ LW_EXPORT int cnd_timedwait(cnd_t *restrict cnd, mtx_t *restrict mtx,
 
 LW_EXPORT int cnd_signal(cnd_t *cnd)
 {
-	return lw_thrd(pthread_cond_signal(lw_cond_of(cnd)));
+	return lw_thrd(LW_MEASURE_SIGNAL(lw_cond_of(cnd), cond_signal));
 }
 
 LW_EXPORT int cnd_broadcast(cnd_t *cnd)
 {
-	return lw_thrd(pthread_cond_broadcast(lw_cond_of(cnd)));
+	return lw_thrd(LW_MEASURE_SIGNAL(lw_cond_of(cnd), cond_broadcast));
 }

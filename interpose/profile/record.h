@@ -24,6 +24,9 @@
  * entry of this cause in the table of causes. The time of the others that wait for long is added to
  * a cause of its own, which the command distributes as the causes that were seen.
  *
+ * The waits for a condition at a place have an entry in the table of conditions, and so have its
+ * signals at a place. Threads add to an entry atomically.
+ *
  * Times are those of lw_profile_now(). The record has one of them beside the time of
  * CLOCK_MONOTONIC, so the command can convert them by such a pair of a later time.
  *
@@ -38,13 +41,14 @@
 
 #include "operations.h"
 
-#define LW_PROFILE_MAGIC   0x396b6f4c
-#define LW_PROFILE_LOCKS   65536
-#define LW_PROFILE_SITES   131072
-#define LW_PROFILE_MODULES 4096
-#define LW_PROFILE_WAITS   1024
-#define LW_PROFILE_CAUSES  8192
-#define LW_PROFILE_EVENTS  65536
+#define LW_PROFILE_MAGIC      0x396b6f4c
+#define LW_PROFILE_LOCKS      65536
+#define LW_PROFILE_SITES      131072
+#define LW_PROFILE_MODULES    4096
+#define LW_PROFILE_WAITS      1024
+#define LW_PROFILE_CAUSES     8192
+#define LW_PROFILE_EVENTS     65536
+#define LW_PROFILE_CONDITIONS 4096
 
 /*
  * The number of empty files of the size of a record that the command makes, by the names "spare-0"
@@ -130,6 +134,18 @@ struct lw_profile_cause {
 	lw_atomic(uint64_t) waits; /* a wait counts at its first cause only */
 };
 
+/* The waits for a condition at a place, or its signals there. */
+struct lw_profile_condition {
+	lw_atomic(uint32_t) state; /* 0: free, 1: not complete yet, 2: complete */
+	uint32_t is_signal;
+	uint64_t cond, caller; /* the return address of the calls */
+	lw_atomic(uint64_t) calls;
+	/* Of waits only: those that ended at their deadline, and the wake-ups after which the
+	 * thread waited again without unlocking the mutex. */
+	lw_atomic(uint64_t) timed_out, for_nothing;
+	lw_atomic(uint64_t) waited, waited_max;
+};
+
 /* An acquisition that has ended. */
 struct lw_profile_event {
 	uint64_t key, caller;
@@ -148,6 +164,7 @@ struct lw_profile {
 	lw_atomic(uint64_t) threads;		   /* that have acquired a lock */
 	lw_atomic(uint64_t) lost, lost_contended;  /* acquisitions that did not fit */
 	lw_atomic(uint64_t) lost_causes;	   /* looks at holders that did not fit */
+	lw_atomic(uint64_t) lost_conditions;	   /* waits for conditions, or signals */
 	lw_atomic(uint64_t) spun;		   /* time waited for spinlocks */
 	lw_atomic(uint64_t) events;		   /* that were added to the ring */
 	/* Time of the exit; 0: ended by exec or a signal. */
@@ -158,6 +175,7 @@ struct lw_profile {
 	struct lw_profile_lock lock[LW_PROFILE_LOCKS];
 	struct lw_profile_site site[LW_PROFILE_SITES];
 	struct lw_profile_event event[LW_PROFILE_EVENTS];
+	struct lw_profile_condition condition[LW_PROFILE_CONDITIONS];
 };
 
 struct lw_profile_own {

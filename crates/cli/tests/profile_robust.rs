@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::support::{self, text};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
@@ -48,7 +48,7 @@ static void lock_many(int n)
 
 static mtx_t of_c11;
 static cnd_t changed;
-static int ready, waiting;
+static int ready, waiting, woken;
 
 static void lock_c11(void)
 {
@@ -71,8 +71,10 @@ static void *wait_for_condition(void *arg)
 {
 	pthread_mutex_lock(&mutex);
 	waiting++;
-	while (!ready)
+	while (!ready) {
 		pthread_cond_wait((pthread_cond_t *)&changed, &mutex);
+		woken++;
+	}
 	pthread_mutex_unlock(&mutex);
 	return arg;
 }
@@ -106,6 +108,23 @@ static void hold_up(void *(*run)(void *), int after_condition)
 	pthread_mutex_unlock(&mutex);
 	for (int i = 0; i < 8; i++)
 		pthread_join(threads[i], NULL);
+}
+
+/* Wakes a thread at least twice before what it waits for is true. */
+static void wake_for_nothing(void)
+{
+	pthread_t thread;
+	int enough = 0;
+
+	pthread_create(&thread, NULL, wait_for_condition, NULL);
+	while (!enough) {
+		pthread_mutex_lock(&mutex);
+		enough = ready = woken >= 2;
+		pthread_cond_signal((pthread_cond_t *)&changed);
+		pthread_mutex_unlock(&mutex);
+		usleep(1000);
+	}
+	pthread_join(thread, NULL);
 }
 
 static pthread_mutex_t hot = PTHREAD_MUTEX_INITIALIZER;
@@ -227,6 +246,8 @@ int main(int argc, char **argv)
 		return !ready;
 	} else if (!strcmp(argv[1], "C11")) {
 		lock_c11();
+	} else if (!strcmp(argv[1], "for nothing")) {
+		wake_for_nothing();
 	} else if (!strcmp(argv[1], "condition")) {
 		hold_up(wait_for_condition, 1);
 	} else if (!strcmp(argv[1], "hold up")) {
@@ -383,6 +404,12 @@ fn mutexes_of_c11_are_measured() {
     );
     let counts = ["acquisitions", "after_condition"].map(|name| report["mutexes"][0][name].clone());
     assert_eq!(counts, [3, 1]);
+    let condition = &report["conditions"][0];
+    assert_eq!(condition["place"]["function"], "lock_c11");
+    assert_eq!(
+        (&condition["waits"], &condition["timed_out"]),
+        (&1.into(), &1.into())
+    );
 }
 
 /// The threads that are woken wait 0.3 s for the mutex.
@@ -394,6 +421,34 @@ fn waits_for_the_mutex_after_a_condition_are_seen() {
     assert_eq!(number("after_condition"), 8);
     assert!(number("contended") >= 7, "{mutex}");
     assert!(number("waited_ns") > 7 * 200_000_000, "{mutex}");
+}
+
+#[test]
+fn waits_for_conditions_and_their_signals_have_places() {
+    let (report, _) = script("exec \"$0\" condition");
+    let condition = &report["conditions"][0];
+    let expected = json!({
+        "conditions": ["changed"],
+        "waits": 8,
+        "timed_out": 0,
+        "for_nothing": 0,
+    });
+    for (name, value) in expected.as_object().expect("an object") {
+        assert_eq!(&condition[name], value, "{condition}");
+    }
+    assert_eq!(condition["place"]["function"], "wait_for_condition");
+    let signals = condition["signals"].as_array().expect("rows");
+    assert_eq!(signals.len(), 1, "{condition}");
+    assert_eq!(signals[0]["signals"], 1);
+}
+
+/// Every wake-up but the last one is followed by another wait.
+#[test]
+fn wake_ups_for_nothing_are_counted() {
+    let (report, _) = script("exec \"$0\" 'for nothing'");
+    let number = |name| report["conditions"][0][name].as_u64().expect("a number");
+    assert!(number("for_nothing") >= 2);
+    assert_eq!(number("for_nothing"), number("waits") - 1);
 }
 
 /// One of the waiters looks what the holder does, and the time of all is that of the causes it saw.

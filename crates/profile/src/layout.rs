@@ -152,6 +152,23 @@ pub struct Event {
 
 include!(concat!(env!("OUT_DIR"), "/layout_Event.rs"));
 
+/// The waits for a condition at a place, or its signals there.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Condition {
+    pub state: u32,
+    pub is_signal: u32,
+    pub cond: u64,
+    pub caller: u64,
+    pub calls: u64,
+    pub timed_out: u64,
+    pub for_nothing: u64,
+    pub waited: u64,
+    pub waited_max: u64,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Condition.rs"));
+
 /// The whole file.
 #[repr(C)]
 pub struct Profile {
@@ -169,6 +186,7 @@ pub struct Profile {
     pub lost: u64,
     pub lost_contended: u64,
     pub lost_causes: u64,
+    pub lost_conditions: u64,
     pub spun: u64,
     pub events: u64,
     pub ended: u64,
@@ -178,6 +196,7 @@ pub struct Profile {
     pub lock: [Lock; LW_PROFILE_LOCKS],
     pub site: [LockSite; LW_PROFILE_SITES],
     pub event: [Event; LW_PROFILE_EVENTS],
+    pub condition: [Condition; LW_PROFILE_CONDITIONS],
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_Profile.rs"));
@@ -203,6 +222,8 @@ unsafe impl Numbers for Wait {}
 unsafe impl Numbers for Cause {}
 // SAFETY: as above.
 unsafe impl Numbers for Event {}
+// SAFETY: as above.
+unsafe impl Numbers for Condition {}
 
 /// Reads the first `length` entries of the table at an offset in the file. Pages that nobody has written to
 /// are zeros, and are not read.

@@ -3,6 +3,7 @@
 mod advice;
 mod attach;
 mod clock;
+mod conditions;
 mod deadlock;
 mod hotspots;
 mod layout;
@@ -126,6 +127,13 @@ why the waiter did not run although the lock was free.
   share: of the time of all slow waits at the place; causes below 1 % are left out.
   waits: number of slow waits at the place, for all causes together.
   holds it since: the place where the holder locked the lock.
+  waits for a condition at: calls of pthread_cond_wait() or the like: their number, and the time until the \
+signal if the thread slept for the mutex after that, else until the call returned. Waits that had not ended when \
+the program did are not included. To wait for work is no loss: see which waits delay other threads.
+  timed out: waits that ended at their deadline.
+  for nothing: wake-ups after which the thread waited for the same condition again, without unlocking the mutex \
+in between.
+  signalled at: the place that signalled these conditions most often.
 
 Tables are sorted by the time waited, then by the number of acquisitions.
 
@@ -416,7 +424,7 @@ mod tests {
     use layout::{LW_PROFILE_MAGIC, Profile};
 
     /// The beginnings of all parts of a record.
-    const PARTS: [usize; 20] = [
+    const PARTS: [usize; 21] = [
         offset_of!(Profile, magic),
         offset_of!(Profile, size),
         offset_of!(Profile, pid),
@@ -436,6 +444,7 @@ mod tests {
         offset_of!(Profile, lock),
         offset_of!(Profile, site),
         offset_of!(Profile, event),
+        offset_of!(Profile, condition),
         size_of::<Profile>(),
     ];
 

@@ -47,12 +47,16 @@ pub struct Record {
     pub lost_contended: u64,
     /// Looks at what a holder does that had no room in the record.
     pub lost_causes: u64,
+    /// Waits for conditions, or signals, that had no room in the record.
+    pub lost_conditions: u64,
     /// The time that threads waited for spinlocks, in nanoseconds.
     pub spun_ns: u64,
     /// The executable and the libraries of the process.
     pub modules: Vec<Module>,
     /// The locks at each place where they were locked.
     pub sites: Vec<Site>,
+    /// The waits for conditions, and their signals.
+    pub conditions: Vec<Condition>,
     /// Those that had not ended when the process did, and if a timeline is asked for, the most recent ones.
     pub acquisitions: Vec<Acquisition>,
     /// The locks that a thread held alone when the process ended, by address: the address of the last byte
@@ -89,6 +93,26 @@ pub struct Site {
     pub threads: [u64; 4],
     /// Why waits took long.
     pub causes: Vec<Cause>,
+}
+
+/// The waits for a condition at a place, or its signals there.
+pub struct Condition {
+    /// The address of the condition.
+    pub address: u64,
+    /// The address of the last byte of the calls.
+    pub call: u64,
+    /// Whether these are signals.
+    pub is_signal: bool,
+    /// The number of calls.
+    pub calls: u64,
+    /// The waits that ended at their deadline.
+    pub timed_out: u64,
+    /// The wake-ups after which the thread waited again, without unlocking the mutex in between.
+    pub for_nothing: u64,
+    /// The time of the waits, in nanoseconds.
+    pub waited_ns: u64,
+    /// The longest of them.
+    pub waited_max_ns: u64,
 }
 
 /// Time that waits took long for one cause.
@@ -226,6 +250,11 @@ impl Record {
         )?;
         let sites: Vec<LockSite> = table(&file, offset_of!(Profile, site), sites)?;
         let events: Vec<Event> = table(&file, offset_of!(Profile, event), events)?;
+        let conditions: Vec<layout::Condition> = table(
+            &file,
+            offset_of!(Profile, condition),
+            all(layout::LW_PROFILE_CONDITIONS),
+        )?;
         let mut record = Self {
             pid: number(offset_of!(Profile, pid))?,
             threads,
@@ -233,9 +262,15 @@ impl Record {
             lost: number(offset_of!(Profile, lost))?,
             lost_contended: number(offset_of!(Profile, lost_contended))?,
             lost_causes: number(offset_of!(Profile, lost_causes))?,
+            lost_conditions: number(offset_of!(Profile, lost_conditions))?,
             spun_ns: clock.span(number(offset_of!(Profile, spun))?),
             modules: modules.iter().map(Module::of).collect(),
             sites: Vec::new(),
+            conditions: conditions
+                .iter()
+                .filter(|condition| condition.state == COMPLETE)
+                .map(|condition| Condition::of(condition, &clock))
+                .collect(),
             acquisitions: events
                 .iter()
                 .filter_map(|event| Acquisition::of_event(event, &clock))
@@ -405,6 +440,21 @@ impl Acquisition {
             begun: clock.at(wait.begun),
             acquired: None,
             released: None,
+        }
+    }
+}
+
+impl Condition {
+    fn of(condition: &layout::Condition, clock: &Clock) -> Self {
+        Self {
+            address: condition.cond,
+            call: condition.caller.wrapping_sub(1),
+            is_signal: condition.is_signal != 0,
+            calls: condition.calls,
+            timed_out: condition.timed_out,
+            for_nothing: condition.for_nothing,
+            waited_ns: clock.span(condition.waited),
+            waited_max_ns: clock.span(condition.waited_max),
         }
     }
 }

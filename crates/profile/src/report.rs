@@ -14,6 +14,7 @@ use nix::sys::signal::Signal;
 use serde::Serialize;
 
 use crate::advice::{Advice, Rule, is_worthwhile};
+use crate::conditions::{self, Waits};
 use crate::deadlock::{self, Deadlocked};
 use crate::hotspots::{ByMode, Hotspot, Sighting, hotspots, sightings};
 use crate::places::{Place, Places};
@@ -77,6 +78,10 @@ pub struct ProfileReport {
     rwlock_places: Vec<Hotspot>,
     /// Rwlocks, the hottest first.
     rwlocks: Vec<Hotspot>,
+    /// Places in the code that wait for conditions, those with the longest waits first.
+    conditions: Vec<Waits>,
+    /// Waits for conditions, or signals, that are counted nowhere, because there was no room.
+    lost_conditions: u64,
     /// Threads that wait for each other in a circle.
     deadlock: Vec<Deadlocked>,
     advice: Advice,
@@ -180,6 +185,8 @@ impl ProfileReport {
             lost_contended,
             lost_causes: sum(|record| record.lost_causes),
             spun_ns,
+            conditions: conditions::waits(records, &mut known),
+            lost_conditions: sum(|record| record.lost_conditions),
             places: by_place(&of_mutexes),
             mutexes,
             rwlock_places: by_place(&of_rwlocks),
@@ -253,6 +260,13 @@ impl ProfileReport {
         let slow = slow.filter(|row| row.slow.waited_ns > 0);
         let slow = slow.sorted_by_key(|row| Reverse(row.slow.waited_ns));
         text.push_str(&slow_table(slow.take(top)));
+        text.push_str(&conditions::table(self.conditions.iter().take(top)));
+        if self.lost_conditions > 0 {
+            text.push_str(&format!(
+                "Lost, because there was no room: {} waits for conditions, or signals.\n",
+                self.lost_conditions
+            ));
+        }
         if self.lost_causes > 0 {
             text.push_str(&format!(
                 "Lost, because there was no room: {} looks at what a holder did.\n",
