@@ -220,6 +220,19 @@ static uint64_t lw_hold(const struct lw_profile *profile, const struct lw_profil
 	return (uint64_t)(site - profile->site + 1) << 32 | lw_profile_tid;
 }
 
+/*
+ * Returns whether this thread had locked a recursive mutex before. A mutex that is freed while it
+ * is locked leaves its entry to the next one at its address, so the entry alone does not tell.
+ */
+static bool lw_is_again(const struct lw_profile_lock *of, uint64_t key, uint32_t kind,
+			uint32_t self)
+{
+	const pthread_mutex_t *mutex = (const void *)(uintptr_t)(key >> LW_PROFILE_MODE_BITS);
+
+	return of && of->depth && of->holder == self && (kind & 3) == PTHREAD_MUTEX_RECURSIVE &&
+	       mutex->__data.__count > 1;
+}
+
 static void lw_acquired_alone(struct lw_profile *profile, uint64_t key, uint32_t kind,
 			      uint64_t caller, enum lw_profile_how how, uint64_t begun)
 {
@@ -228,7 +241,7 @@ static void lw_acquired_alone(struct lw_profile *profile, uint64_t key, uint32_t
 	struct lw_profile_site *site;
 	uint64_t since;
 
-	if (of && of->depth && of->holder == self && (kind & 3) == PTHREAD_MUTEX_RECURSIVE) {
+	if (lw_is_again(of, key, kind, self)) {
 		of->depth++;
 		return;
 	}

@@ -46,6 +46,20 @@ static void lock_many(int n)
 	}
 }
 
+/* Locks a recursive mutex that is in the place of one which is gone, but was not unlocked. */
+static void lock_in_place_of_another(void)
+{
+	static const pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+	static pthread_mutex_t place;
+
+	for (int i = 0; i < 3; i++) {
+		place = recursive;
+		pthread_mutex_lock(&place);
+		pthread_mutex_lock(&place);
+		pthread_mutex_unlock(&place);
+	}
+}
+
 static mtx_t of_c11;
 static cnd_t changed;
 static int ready, waiting, woken;
@@ -246,6 +260,8 @@ int main(int argc, char **argv)
 		return !ready;
 	} else if (!strcmp(argv[1], "C11")) {
 		lock_c11();
+	} else if (!strcmp(argv[1], "in place")) {
+		lock_in_place_of_another();
 	} else if (!strcmp(argv[1], "for nothing")) {
 		wake_for_nothing();
 	} else if (!strcmp(argv[1], "condition")) {
@@ -474,6 +490,13 @@ fn to_lock_is_no_cancellation_point() {
     let library = library.to_str().expect("a path");
     let (report, _) = script(&format!("exec \"$0\" cancelled {library}"));
     assert_eq!(acquisitions(&report), 1);
+}
+
+/// One that is locked twice counts once, and so does the next one at its address.
+#[test]
+fn a_recursive_mutex_that_is_freed_while_locked_is_another_one() {
+    let (report, _) = script("exec \"$0\" 'in place'");
+    assert_eq!(acquisitions(&report), 3);
 }
 
 #[test]

@@ -241,6 +241,9 @@ impl ProfileArgs {
     pub fn profile(&self) -> Result<(ProfileReport, Vec<Record>, ExitStatus)> {
         let library = Library::find(LIBRARY)?;
         let program = Program::find(&self.command)?;
+        if !self.is_part {
+            ending::begin()?;
+        }
         let directory = directory().context(
             "cannot make a directory for the records; set TMPDIR to one that you may write to",
         )?;
@@ -268,7 +271,7 @@ impl ProfileArgs {
             .spawn()
             .map_err(|error| program.not_started(error))?;
         if !self.is_part {
-            ending::pass_on_to(child.id())?;
+            ending::pass_on_to(child.id());
         }
         let status = child.wait()?;
         let was_left = wait_for_left();
@@ -352,12 +355,17 @@ mod ending {
     /// The program's number. 0: it has ended, or has not begun.
     static PROGRAM: AtomicI32 = AtomicI32::new(0);
 
+    /// The last signal. 0: none.
+    static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
     /// The number of signals.
     static SIGNALS: AtomicI32 = AtomicI32::new(0);
 
     extern "C" fn pass_on(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
         SIGNALS.fetch_add(1, Ordering::Relaxed);
-        let program = PROGRAM.load(Ordering::Relaxed);
+        // Either this finds the program, or the start of the program finds the signal.
+        SIGNAL.store(signal, Ordering::SeqCst);
+        let program = PROGRAM.load(Ordering::SeqCst);
         // SAFETY: the kernel passes a valid structure.
         let is_of_process = unsafe { (*info).si_code } <= 0;
         if program > 0 && is_of_process {
@@ -366,9 +374,8 @@ mod ending {
         }
     }
 
-    /// Begins to pass signals on.
-    pub fn pass_on_to(program: u32) -> nix::Result<()> {
-        PROGRAM.store(program.cast_signed(), Ordering::Relaxed);
+    /// Begins to keep signals for the program.
+    pub fn begin() -> nix::Result<()> {
         let action = SigAction::new(
             SigHandler::SigAction(pass_on),
             SaFlags::SA_RESTART,
@@ -379,6 +386,17 @@ mod ending {
             unsafe { sigaction(signal, &action) }?;
         }
         Ok(())
+    }
+
+    /// Begins to pass signals on to the program, also the last one of those before.
+    pub fn pass_on_to(program: u32) {
+        let program = program.cast_signed();
+        PROGRAM.store(program, Ordering::SeqCst);
+        let signal = SIGNAL.load(Ordering::SeqCst);
+        if signal != 0 {
+            // SAFETY: this touches no memory.
+            unsafe { libc::kill(program, signal) };
+        }
     }
 
     /// Says that the program has ended. Returns the number of signals so far.
