@@ -24,6 +24,7 @@ use itertools::Itertools;
 use lockworks_preload::compare;
 use lockworks_sweep::regret;
 use lockworks_ui::{interruption, terminal, usage};
+use nix::sys::signal::{SigHandler, Signal, signal};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -226,6 +227,8 @@ fn log_to_standard_error() {
 }
 
 fn run(command: &Command) -> Result<ExitCode> {
+    // SAFETY: no handler is called.
+    let hangup = unsafe { signal(Signal::SIGHUP, SigHandler::SigIgn) }?;
     ctrlc::set_handler(|| {
         let mut stderr = std::io::stderr();
         if stderr.is_terminal() {
@@ -236,6 +239,11 @@ fn run(command: &Command) -> Result<ExitCode> {
         lockworks_programs::children::stop_all();
         interruption::exit_between_files(130);
     })?;
+    // `nohup` has it ignored, by programs that this one starts too.
+    if matches!(hangup, SigHandler::SigIgn) {
+        // SAFETY: as above.
+        unsafe { signal(Signal::SIGHUP, hangup) }?;
+    }
     match command {
         Command::Torture(args) => torture::command(args),
         Command::Locks(args) => locks::command(args),

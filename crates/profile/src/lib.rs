@@ -374,7 +374,7 @@ mod ending {
         }
     }
 
-    /// Begins to keep signals for the program.
+    /// Begins to keep signals for the program. Those that are ignored stay so, for the program too.
     pub fn begin() -> nix::Result<()> {
         let action = SigAction::new(
             SigHandler::SigAction(pass_on),
@@ -383,7 +383,11 @@ mod ending {
         );
         for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
             // SAFETY: the handler calls only what may be called in one.
-            unsafe { sigaction(signal, &action) }?;
+            let before = unsafe { sigaction(signal, &action) }?;
+            if matches!(before.handler(), SigHandler::SigIgn) {
+                // SAFETY: there is no handler.
+                unsafe { sigaction(signal, &before) }?;
+            }
         }
         Ok(())
     }
