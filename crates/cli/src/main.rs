@@ -14,7 +14,7 @@ mod torture;
 mod validate;
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -24,6 +24,7 @@ use itertools::Itertools;
 use lockworks_preload::compare;
 use lockworks_sweep::regret;
 use lockworks_ui::{interruption, terminal, usage};
+use nix::errno::Errno;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -206,7 +207,15 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("lockworks: {}", terminal::printable(&format!("{error:#}")));
+            let more = if lacks_files(&error) {
+                "; raise the limit: `ulimit -n 1024`"
+            } else {
+                ""
+            };
+            eprintln!(
+                "lockworks: {}{more}",
+                terminal::printable(&format!("{error:#}"))
+            );
             let refusal = error.downcast_ref();
             ExitCode::from(refusal.map_or(2, lockworks_preload::Refusal::status))
         }
@@ -224,6 +233,14 @@ fn log_to_standard_error() {
         .finish()
         .with(ours)
         .init();
+}
+
+/// Whether an error is that this process has as many files open as it may.
+fn lacks_files(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let of_std = cause.downcast_ref().and_then(io::Error::raw_os_error);
+        of_std == Some(Errno::EMFILE as i32) || cause.downcast_ref() == Some(&Errno::EMFILE)
+    })
 }
 
 fn run(command: &Command) -> Result<ExitCode> {

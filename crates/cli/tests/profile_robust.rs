@@ -338,6 +338,31 @@ fn limits_of_resources_are_respected() {
 }
 
 #[test]
+fn few_open_files_suffice_or_the_limit_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile(directory.path());
+    let program = program.to_str().expect("a path");
+    for files in 4..12 {
+        let words = format!(
+            "ulimit -n {files}; exec {} profile --json -- {program} lock",
+            crate::COMMAND
+        );
+        let output = Command::new("sh").args(["-c", &words]).output();
+        let output = output.expect("a shell");
+        let said = text(&output.stderr);
+        if output.status.success() {
+            let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            assert_eq!(acquisitions(&report), 100, "{files}: {said}");
+        } else {
+            // With too few, the system's loader does not start the command.
+            let is_said = ["ulimit -n 1024", "loading shared libraries"];
+            let is_said = is_said.iter().any(|words| said.contains(words));
+            assert!(is_said, "{files}: {said}");
+        }
+    }
+}
+
+#[test]
 fn children_that_are_killed_as_they_start_cost_nothing_else() {
     let kill = "for i in $(seq 300); do \"$0\" lock & kill -9 $!; done; wait; \"$0\" lock";
     let (report, said) = script(kill);

@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use clap::value_parser;
+use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::{Statvfs, statvfs};
 use nix::unistd::Pid;
@@ -420,6 +421,11 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     ExitCode::from(code.map_or(u8::MAX, |code| code as u8))
 }
 
+fn os_error(error: &anyhow::Error) -> Option<Errno> {
+    let error: &std::io::Error = error.downcast_ref()?;
+    error.raw_os_error().map(Errno::from_raw)
+}
+
 /// The records of all processes, some of which may have ended just `now`.
 fn read(directory: &Path, now: Now, unmeasured: &mut Unmeasured) -> Result<Vec<Record>> {
     let mut records = Vec::new();
@@ -430,6 +436,10 @@ fn read(directory: &Path, now: Now, unmeasured: &mut Unmeasured) -> Result<Vec<R
         }
         match Record::read(&file.path(), now) {
             Ok(record) => records.extend(record),
+            // That is no fault of the record.
+            Err(error) if os_error(&error) == Some(Errno::EMFILE) => {
+                return Err(error.context("cannot read the records"));
+            }
             Err(error) => unmeasured.add(format!("its record is damaged: {error:#}")),
         }
     }
