@@ -168,6 +168,17 @@ static void *lock_while_cancelled(void *arg)
 	return arg;
 }
 
+/* Locks the mutex of each of as many libraries. */
+static void lock_in_libraries(const char *path, int n)
+{
+	char name[4096];
+
+	for (int i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%s-%d", path, i);
+		((void (*)(void))dlsym(dlopen(name, RTLD_NOW), "lock_and_unlock"))();
+	}
+}
+
 static void *spin_once(void *arg)
 {
 	pthread_spin_lock(arg);
@@ -252,6 +263,8 @@ int main(int argc, char **argv)
 			pthread_join(threads[i], NULL);
 	} else if (!strcmp(argv[1], "idle") || !strcmp(argv[1], "busy")) {
 		wait_for_events(!strcmp(argv[1], "busy"));
+	} else if (!strcmp(argv[1], "libraries")) {
+		lock_in_libraries(argv[2], atoi(argv[3]));
 	} else if (!strcmp(argv[1], "cancelled")) {
 		pthread_t thread;
 
@@ -522,6 +535,22 @@ fn to_lock_is_no_cancellation_point() {
 fn a_recursive_mutex_that_is_freed_while_locked_is_another_one() {
     let (report, _) = script("exec \"$0\" 'in place'");
     assert_eq!(acquisitions(&report), 3);
+}
+
+#[test]
+fn places_in_hundreds_of_libraries_are_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = compile_as(directory.path(), "test.so", &["-shared", "-fPIC"]);
+    let library = library.to_str().expect("a path");
+    for number in 0..300 {
+        fs::copy(library, format!("{library}-{number}")).expect("a copy");
+    }
+    let (report, _) = script(&format!("exec \"$0\" libraries {library} 300"));
+    let places = report["places"].as_array().expect("rows");
+    assert_eq!(places.len(), 300);
+    for place in places {
+        assert_eq!(place["places"][0]["function"], "lock_and_unlock");
+    }
 }
 
 #[test]
