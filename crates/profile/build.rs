@@ -18,6 +18,7 @@ fn main() {
             "LW_PROFILE_SITES",
             "LW_PROFILE_EVENTS",
             "LW_PROFILE_CONDITIONS",
+            "LW_PROFILE_STACKS",
             "LW_PROFILE_SPARES",
             "LW_PROFILE_MODE_BITS",
             "LW_PROFILE_MODE_MASK",
@@ -67,6 +68,7 @@ fn main() {
                 "last_thread",
                 "last_node",
                 "kind",
+                "stack",
             ],
         )
         .structure(
@@ -124,6 +126,16 @@ fn main() {
             ],
         )
         .structure(
+            "Frames",
+            "struct lw_profile_frames",
+            &["code", "stack", "frame", "words", "word"],
+        )
+        .structure(
+            "Stack",
+            "struct lw_profile_stack",
+            &["site", "waited", "stands_for", "acquired", "released"],
+        )
+        .structure(
             "Profile",
             "struct lw_profile",
             &[
@@ -144,6 +156,7 @@ fn main() {
                 "lost_conditions",
                 "spun",
                 "events",
+                "stacks",
                 "ended",
                 "wait",
                 "cause",
@@ -152,6 +165,7 @@ fn main() {
                 "site",
                 "event",
                 "condition",
+                "stack",
             ],
         )
         .write("profile_constants", &headers);

@@ -6,6 +6,7 @@
 #include <lockworks/lockworks.h>
 
 #include "acquisitions.h"
+#include "stacks.h"
 
 /* Whether other threads may use the entry of this key at the same time. */
 static inline bool lw_is_shared(uint64_t key)
@@ -258,6 +259,11 @@ static void lw_acquired_alone(struct lw_profile *profile, uint64_t key, uint32_t
 	lw_store(&of->hold, lw_hold(profile, site), relaxed);
 	lw_count(site, self, how, begun, since, false);
 	lw_count_hand_off(of, site, self);
+	of->stack = lw_profile_stack_acquired(profile, site,
+					      begun ? lw_profile_elapsed(begun, since) : 0);
+	/* Copying is no part of the hold time. */
+	if (lw_unlikely(of->stack))
+		lw_store(&of->since, lw_profile_now(), relaxed);
 	of->holder = self;
 	of->depth = 1;
 	lw_store(&of->kind, kind, relaxed);
@@ -268,6 +274,7 @@ struct lw_reading {
 	uint64_t key; /* 0: this entry is free */
 	uint64_t begun, since;
 	struct lw_profile_site *site;
+	uint32_t stack; /* number of the copy of the stack; 0: none */
 };
 
 /* The reads of this thread. A thread that reads more rwlocks at a time has no hold time of the
@@ -309,7 +316,16 @@ static void lw_acquired_shared(struct lw_profile *profile, uint64_t key, uint32_
 		lw_store(&of->kind, kind, relaxed);
 	if (!reading)
 		return;
-	*reading = (struct lw_reading){key, begun, since, site};
+	*reading = (struct lw_reading){
+		key,
+		begun,
+		since,
+		site,
+		lw_profile_stack_acquired(profile, site,
+					  begun ? lw_profile_elapsed(begun, since) : 0),
+	};
+	if (lw_unlikely(reading->stack))
+		reading->since = lw_profile_now();
 	if (!lw_load(&of->hold, relaxed)) {
 		lw_store(&of->since, since, relaxed);
 		lw_store(&of->hold, lw_hold(profile, site), relaxed);
@@ -339,6 +355,7 @@ void lw_profile_releases(uint64_t key)
 		return;
 	lw_held(profile, key, &profile->site[lw_load(&of->first_site, relaxed) - 1], of->begun,
 		lw_load(&of->since, relaxed));
+	lw_profile_stack_released(profile, of->stack);
 	lw_store(&of->hold, 0, relaxed);
 	of->last_thread = lw_profile_thread;
 	of->last_node = lw_current_node();
@@ -361,5 +378,6 @@ void lw_profile_releases_rwlock(const void *rwlock)
 	if (lw_load(&of->hold, relaxed) == lw_hold(profile, reading->site))
 		lw_store(&of->hold, 0, relaxed);
 	lw_held(profile, key, reading->site, reading->begun, reading->since);
+	lw_profile_stack_released(profile, reading->stack);
 	reading->key = 0;
 }

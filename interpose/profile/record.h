@@ -30,6 +30,9 @@
  * Times are those of lw_profile_now(). The record has one of them beside the time of
  * CLOCK_MONOTONIC, so the command can convert them by such a pair of a later time.
  *
+ * Of some acquisitions, the record has copies of the stack, one of the acquisition and one of the
+ * release: of the first at each site, and of ever fewer of the contended ones (stacks.c).
+ *
  * If a timeline is asked for, each release adds an event to a ring, which so has the most recent
  * acquisitions.
  */
@@ -49,6 +52,7 @@
 #define LW_PROFILE_CAUSES     8192
 #define LW_PROFILE_EVENTS     65536
 #define LW_PROFILE_CONDITIONS 4096
+#define LW_PROFILE_STACKS     2048
 
 /*
  * The number of empty files of the size of a record that the command makes, by the names "spare-0"
@@ -81,6 +85,7 @@ struct lw_profile_lock {
 	lw_atomic(uint32_t) looker;	 /* the kernel's ID of the waiter that looks; 0: none */
 	uint32_t last_thread, last_node; /* of the holder before; thread 0: there was none */
 	lw_atomic(uint32_t) kind;	 /* as glibc stores that of a mutex, or LW_PROFILE_SHARED */
+	uint32_t stack;			 /* number of the copy of the holder's stack; 0: none */
 } lw_aligned(64);
 
 struct lw_profile_counter {
@@ -154,6 +159,21 @@ struct lw_profile_event {
 	uint32_t thread, node;
 };
 
+/* The registers of a thread, and what its stack has from the stack pointer on. */
+struct lw_profile_frames {
+	uint64_t code, stack, frame; /* instruction, stack pointer, frame pointer */
+	uint64_t words;		     /* that were copied; 0: nothing */
+	uint64_t word[507];
+};
+
+/* The stacks of an acquisition and of its release. */
+struct lw_profile_stack {
+	lw_atomic(uint64_t) site; /* number of the site, from 1; 0: not complete */
+	uint64_t waited;	  /* wait time; 0: it was not contended */
+	uint64_t stands_for;	  /* acquisitions of the site */
+	struct lw_profile_frames acquired, released;
+};
+
 struct lw_profile {
 	uint64_t magic, size; /* size of this structure */
 	uint64_t pid, nodes;
@@ -167,6 +187,7 @@ struct lw_profile {
 	lw_atomic(uint64_t) lost_conditions;	   /* waits for conditions, or signals */
 	lw_atomic(uint64_t) spun;		   /* time waited for spinlocks */
 	lw_atomic(uint64_t) events;		   /* that were added to the ring */
+	lw_atomic(uint64_t) stacks;		   /* copies that were asked for */
 	/* Time of the exit; 0: ended by exec or a signal. */
 	lw_atomic(uint64_t) ended;
 	struct lw_profile_wait wait[LW_PROFILE_WAITS];
@@ -176,6 +197,7 @@ struct lw_profile {
 	struct lw_profile_site site[LW_PROFILE_SITES];
 	struct lw_profile_event event[LW_PROFILE_EVENTS];
 	struct lw_profile_condition condition[LW_PROFILE_CONDITIONS];
+	struct lw_profile_stack stack[LW_PROFILE_STACKS];
 };
 
 struct lw_profile_own {

@@ -2,6 +2,7 @@
 //! any time until the last.
 
 mod attach;
+mod callers;
 mod checked;
 mod command;
 mod compare;

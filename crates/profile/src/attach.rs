@@ -4,7 +4,6 @@
 mod process;
 mod report;
 mod sampler;
-mod stack;
 pub mod top;
 mod wait;
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::callers::Callers;
 use crate::layout::Mode;
 use crate::places::{Place, Places, shortened};
 use crate::record::{Counts, Record, Site};
@@ -81,7 +82,7 @@ pub struct Sighting<'a> {
     /// The process.
     pub record: &'a Record,
     /// The lock and its counts.
-    pub site: &'a Site,
+    pub site: Site,
     /// The place.
     pub place: Place,
     slow: SlowWaits,
@@ -91,22 +92,36 @@ pub struct Sighting<'a> {
 pub fn sightings<'a>(
     records: &'a [Record],
     places: &mut Places,
+    depth: usize,
 ) -> (Vec<Sighting<'a>>, Vec<Sighting<'a>>) {
-    let mut sightings = Vec::new();
+    let mut found = Vec::new();
     for record in records {
-        let mut known: BTreeMap<u64, Place> = BTreeMap::new();
+        let callers = Callers::of(record, places);
         for site in &record.sites {
-            let place = known
-                .entry(site.call)
-                .or_insert_with(|| places.of(record, site.call));
-            sightings.push(Sighting {
-                record,
-                site,
-                place: place.clone(),
-                slow: SlowWaits::of(record, &site.causes, places),
-            });
+            for mut way in callers.ways(record, site, places) {
+                let shown = depth.saturating_sub(way.place.inlined_into.len());
+                way.place.callers.truncate(shown);
+                places.note(record, site.call, &way.place);
+                let part = Site {
+                    counts: site.counts.part(way.share, way.share_of_waits),
+                    causes: site
+                        .causes
+                        .iter()
+                        .map(|cause| cause.part(way.share_of_waits))
+                        .collect(),
+                    ..site.clone()
+                };
+                found.push((record, part, way.place));
+            }
         }
     }
+    let sightings = found.into_iter().map(|(record, site, place)| Sighting {
+        slow: SlowWaits::of(record, &site.causes, places),
+        record,
+        site,
+        place,
+    });
+    let mut sightings: Vec<Sighting> = sightings.collect();
     sightings.sort_by_key(|sighting| heat(&sighting.site.counts));
     let is_of_mutex = |sighting: &Sighting| sighting.site.mode == Mode::Mutex;
     sightings.into_iter().partition(is_of_mutex)

@@ -82,6 +82,7 @@ pub struct Lock {
     pub last_thread: u32,
     pub last_node: u32,
     pub kind: u32,
+    pub stack: u32,
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_Lock.rs"));
@@ -169,6 +170,32 @@ pub struct Condition {
 
 include!(concat!(env!("OUT_DIR"), "/layout_Condition.rs"));
 
+/// The registers of a thread, and what its stack has from the stack pointer on.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Frames {
+    pub code: u64,
+    pub stack: u64,
+    pub frame: u64,
+    pub words: u64,
+    pub word: [u64; 507],
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Frames.rs"));
+
+/// The stacks of an acquisition and of its release.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Stack {
+    pub site: u64,
+    pub waited: u64,
+    pub stands_for: u64,
+    pub acquired: Frames,
+    pub released: Frames,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Stack.rs"));
+
 /// The whole file.
 #[repr(C)]
 pub struct Profile {
@@ -189,6 +216,7 @@ pub struct Profile {
     pub lost_conditions: u64,
     pub spun: u64,
     pub events: u64,
+    pub stacks: u64,
     pub ended: u64,
     pub wait: [Wait; LW_PROFILE_WAITS],
     pub cause: [Cause; LW_PROFILE_CAUSES],
@@ -197,6 +225,7 @@ pub struct Profile {
     pub site: [LockSite; LW_PROFILE_SITES],
     pub event: [Event; LW_PROFILE_EVENTS],
     pub condition: [Condition; LW_PROFILE_CONDITIONS],
+    pub stack: [Stack; LW_PROFILE_STACKS],
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_Profile.rs"));
@@ -224,6 +253,7 @@ unsafe impl Numbers for Cause {}
 unsafe impl Numbers for Event {}
 // SAFETY: as above.
 unsafe impl Numbers for Condition {}
+unsafe impl Numbers for Stack {}
 
 /// Reads the first `length` entries of the table at an offset in the file. Pages that nobody has written to
 /// are zeros, and are not read.

@@ -26,6 +26,8 @@ pub struct Place {
     pub offset: u64,
     /// The functions that the function is inlined into, from inside to outside.
     pub inlined_into: Vec<Frame>,
+    /// The callers of these functions, from inside to outside, as many as were asked for.
+    pub callers: Vec<Frame>,
 }
 
 /// A function, and the file and line of a call in it.
@@ -40,15 +42,42 @@ pub struct Frame {
 impl Place {
     /// The place and the functions that it is inlined into.
     pub fn full_name(&self) -> String {
-        let words = |frame: &Frame| {
-            let function = frame.function.as_deref().map(shortened);
-            [function, frame.line.as_deref().map(Into::into)]
-                .into_iter()
-                .flatten()
-                .join(" ")
-        };
-        let names = self.inlined_into.iter().map(words);
-        std::iter::once(self.name()).chain(names).join(" in ")
+        self.name_with(self.inlined_into.len())
+    }
+
+    /// The place and at most so many of its callers, in which it may be inlined.
+    pub fn name_with(&self, depth: usize) -> String {
+        let callers = self.all_callers().take(depth).map(Frame::name);
+        std::iter::once(self.name()).chain(callers).join(" in ")
+    }
+
+    /// The functions that it is inlined into, and their callers.
+    pub fn all_callers(&self) -> impl Iterator<Item = &Frame> {
+        self.inlined_into.iter().chain(&self.callers)
+    }
+
+    /// The function itself, without its callers.
+    pub fn frame(&self) -> Frame {
+        let place = self.function.is_none().then(|| self.name());
+        Frame {
+            function: self.function.clone().or(place),
+            line: self.line.clone(),
+        }
+    }
+
+    /// The place of the frame with this number, from inside to outside, in its callers that are inlined.
+    pub fn outer(mut self, nth: usize) -> Self {
+        if let Some(at) = nth.checked_sub(1) {
+            let outer = self.inlined_into.split_off(at + 1);
+            let Frame { function, line } = self.inlined_into.swap_remove(at);
+            self = Self {
+                function,
+                line,
+                inlined_into: outer,
+                ..self
+            };
+        }
+        self
     }
 
     /// The place as tables name it.
@@ -79,10 +108,23 @@ pub fn shortened(name: &str) -> Cow<'_, str> {
     format!("{begin}…{end}").into()
 }
 
+impl Frame {
+    /// The function and the line.
+    pub fn name(&self) -> String {
+        let function = self.function.as_deref().map(shortened);
+        [function, self.line.as_deref().map(Into::into)]
+            .into_iter()
+            .flatten()
+            .join(" ")
+    }
+}
+
 /// The symbols of all executables and libraries that were looked up so far.
 #[derive(Default)]
 pub struct Places {
     modules: HashMap<PathBuf, Option<Symbols>>,
+    /// The places of locks' calls in processes. None: there are several.
+    agreed: HashMap<(u64, u64), Option<Place>>,
 }
 
 struct Symbols {
@@ -105,9 +147,27 @@ impl Places {
         }
     }
 
+    /// The place of a lock's call: that of the function which locks and unlocks it, if all stacks that are
+    /// known agree.
+    pub fn of_lock(&mut self, record: &Record, call: u64) -> Place {
+        match self.agreed.get(&(record.pid, call)) {
+            Some(Some(place)) => place.clone(),
+            _ => self.of(record, call),
+        }
+    }
+
+    /// Notes the place of the function which locks and unlocks a lock with this call.
+    pub fn note(&mut self, record: &Record, call: u64, place: &Place) {
+        let known = self.agreed.entry((record.pid, call));
+        let known = known.or_insert_with(|| Some(place.clone()));
+        if known.as_ref().is_some_and(|known| known != place) {
+            *known = None;
+        }
+    }
+
     /// The place of a call as tables name it. Without a call it is not known.
     pub fn name(&mut self, record: &Record, call: Option<u64>) -> String {
-        call.map_or("?".to_owned(), |call| self.of(record, call).name())
+        call.map_or("?".to_owned(), |call| self.of_lock(record, call).name())
     }
 
     /// A lock as tables name it: its variable, or its address.
@@ -146,6 +206,7 @@ impl Places {
             module: Some(module.path.clone()),
             offset,
             inlined_into: frames.collect(),
+            callers: Vec::new(),
         }
     }
 }
@@ -291,14 +352,49 @@ fn demangled(symbol: &str) -> String {
 
 /// Whether the function belongs to the C++ library.
 pub fn is_wrapper(function: &str) -> bool {
+    let name = without_type(function);
     ["std::", "__gthread_", "__gnu_cxx::", "__glibcxx_"]
         .iter()
-        .any(|prefix| function.starts_with(prefix))
+        .any(|prefix| name.starts_with(prefix))
+}
+
+/// The name of a function without the type of its result, which precedes the names of templates.
+fn without_type(function: &str) -> &str {
+    let mut depth = 0;
+    let mut begin = 0;
+    for (at, letter) in function.char_indices() {
+        match letter {
+            '<' => depth += 1,
+            '>' => depth -= 1,
+            '(' if depth == 0 => break,
+            ' ' if depth == 0 => begin = at + 1,
+            _ => {}
+        }
+    }
+    &function[begin..]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, shortened};
+    use super::{LONGEST, is_wrapper, shortened};
+
+    #[test]
+    fn functions_of_the_cpp_library_are_wrappers() {
+        for name in [
+            "std::mutex::lock()",
+            "__gthread_mutex_lock(pthread_mutex_t*)",
+            "void std::lock<std::mutex, std::mutex>(std::mutex&, std::mutex&)",
+        ] {
+            assert!(is_wrapper(name), "{name}");
+        }
+        for name in [
+            "main",
+            "std::vector<int> parse<std::string>(std::string)",
+            "(anonymous namespace)::f(std::mutex&)",
+        ] {
+            assert!(!is_wrapper(name), "{name}");
+        }
+    }
 
     #[test]
     fn only_long_names_lose_their_middle() {

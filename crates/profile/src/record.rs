@@ -62,6 +62,8 @@ pub struct Record {
     /// The locks that a thread held alone when the process ended, by address: the address of the last byte
     /// of the call that locked each.
     pub held: HashMap<u64, u64>,
+    /// The stacks of some acquisitions.
+    pub samples: Vec<Sample>,
     /// When the process ended, in nanoseconds.
     pub ended: u64,
 }
@@ -77,7 +79,26 @@ pub struct Module {
     inode: Option<u64>,
 }
 
+/// The stacks of an acquisition and of its release.
+pub struct Sample {
+    /// The address of the lock.
+    pub lock: u64,
+    /// The mode.
+    pub mode: Mode,
+    /// The address of the last byte of the call that locked it.
+    pub call: u64,
+    /// The wait time. 0: it was not contended.
+    pub waited_ns: u64,
+    /// The number of acquisitions that it stands for.
+    pub stands_for: u64,
+    /// The stack of the acquisition.
+    pub acquired: Box<layout::Frames>,
+    /// That of the release, if there was one.
+    pub released: Box<layout::Frames>,
+}
+
 /// A lock in a mode at a place in the code.
+#[derive(Clone)]
 pub struct Site {
     /// The address of the lock.
     pub lock: u64,
@@ -179,6 +200,27 @@ pub struct Counts {
     pub from_other_node: u64,
 }
 
+impl Counts {
+    /// A part of these counts: a share of the acquisitions, and a share of the wait time.
+    pub fn part(&self, share: f64, share_of_waits: f64) -> Self {
+        let part = |figure: u64| (figure as f64 * share).round() as u64;
+        let part_of_waits = |figure: u64| (figure as f64 * share_of_waits).round() as u64;
+        Self {
+            acquisitions: part(self.acquisitions),
+            contended: part(self.contended),
+            after_condition: part(self.after_condition),
+            still_waiting: part(self.still_waiting),
+            still_waiting_ns: part(self.still_waiting_ns),
+            waited_ns: part_of_waits(self.waited_ns),
+            held_ns: part(self.held_ns),
+            from_same_thread: part(self.from_same_thread),
+            from_same_node: part(self.from_same_node),
+            from_other_node: part(self.from_other_node),
+            ..*self
+        }
+    }
+}
+
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.acquisitions = self.acquisitions.saturating_add(other.acquisitions);
@@ -249,6 +291,8 @@ impl Record {
             all(layout::LW_PROFILE_LOCKS),
         )?;
         let sites: Vec<LockSite> = table(&file, offset_of!(Profile, site), sites)?;
+        let stacks = used(offset_of!(Profile, stacks), layout::LW_PROFILE_STACKS)?;
+        let stacks: Vec<layout::Stack> = table(&file, offset_of!(Profile, stack), stacks)?;
         let events: Vec<Event> = table(&file, offset_of!(Profile, event), events)?;
         let conditions: Vec<layout::Condition> = table(
             &file,
@@ -276,6 +320,10 @@ impl Record {
                 .filter_map(|event| Acquisition::of_event(event, &clock))
                 .collect(),
             held: HashMap::new(),
+            samples: stacks
+                .iter()
+                .filter_map(|stack| Sample::of(stack, &sites, &locks, &clock))
+                .collect(),
             ended,
         };
         for lock in &locks {
@@ -403,6 +451,17 @@ impl Record {
     }
 }
 
+impl Cause {
+    /// A share of it.
+    pub fn part(&self, share: f64) -> Self {
+        Self {
+            ns: (self.ns as f64 * share).round() as u64,
+            waits: (self.waits as f64 * share).round() as u64,
+            ..self.clone()
+        }
+    }
+}
+
 impl Acquisition {
     /// An entry of the ring. None: it is not complete.
     fn of_event(event: &Event, clock: &Clock) -> Option<Self> {
@@ -495,6 +554,28 @@ impl Module {
             path: OsStr::from_bytes(path.next().unwrap_or_default()).into(),
             inode: None,
         }
+    }
+}
+
+impl Sample {
+    /// None: it is not complete.
+    fn of(
+        stack: &layout::Stack,
+        sites: &[LockSite],
+        locks: &[Lock],
+        clock: &Clock,
+    ) -> Option<Self> {
+        let site = sites.get((stack.site as usize).wrapping_sub(1))?;
+        let (lock, mode) = lock_and_mode(locks.get(site.lock as usize)?.key);
+        Some(Self {
+            lock,
+            mode,
+            call: site.caller.wrapping_sub(1),
+            waited_ns: clock.span(stack.waited),
+            stands_for: stack.stands_for,
+            acquired: Box::new(stack.acquired),
+            released: Box::new(stack.released),
+        })
     }
 }
 

@@ -89,13 +89,16 @@ pub struct ProfileReport {
     try_it: Option<String>,
     /// Whether the preload library served the locks, not glibc.
     preloaded: bool,
+    /// The number of callers that tables show.
+    #[serde(skip)]
+    depth: usize,
     /// Other locks that the program is made to use.
     other_locks: OtherLocks,
 }
 
 impl ProfileReport {
     /// A report on the records of all processes.
-    pub fn new(records: &[Record], run: Run, mut other_locks: OtherLocks) -> Self {
+    pub fn new(records: &[Record], run: Run, mut other_locks: OtherLocks, depth: usize) -> Self {
         let Run {
             command,
             wall,
@@ -109,7 +112,7 @@ impl ProfileReport {
             false => "run",
         };
         let mut known = Places::default();
-        let (of_mutexes, of_rwlocks) = sightings(records, &mut known);
+        let (of_mutexes, of_rwlocks) = sightings(records, &mut known, depth);
         let mut by_lock = |sightings: &[Sighting]| {
             let mut locks = hotspots(sightings, |one| (one.record.pid, one.site.lock));
             for lock in &mut locks {
@@ -118,7 +121,7 @@ impl ProfileReport {
                 let Some(record) = record else { continue };
                 lock.variable = known.variable(record, address);
                 let call = record.held.get(&address);
-                lock.held_at = call.map(|call| known.of(record, *call));
+                lock.held_at = call.map(|call| known.of_lock(record, *call));
             }
             locks
         };
@@ -202,6 +205,7 @@ impl ProfileReport {
                 )
             }),
             preloaded,
+            depth,
             deadlock: deadlock.unwrap_or_default(),
             advice,
             other_locks,
@@ -238,17 +242,13 @@ impl ProfileReport {
             }));
         }
         if !self.mutexes.is_empty() {
-            let places = self
-                .places
-                .iter()
-                .map(|row| (row.places[0].name(), row.locks.len(), row));
+            let places = named_places(&self.places, self.depth);
             text.push_str(&self.table(["place", "mutexes"], places.take(top)));
             let mutexes = self.mutexes.iter().map(|row| self.named(row));
             text.push_str(&self.table(["mutex, hottest place", "places"], mutexes.take(top)));
         }
         if !self.rwlocks.is_empty() {
-            let places = self.rwlock_places.iter();
-            let places = places.map(|row| (row.places[0].name(), row.locks.len(), row));
+            let places = named_places(&self.rwlock_places, self.depth);
             text.push_str(&rwlock_table(["place", "rwlocks"], places.take(top)));
             let rwlocks = self.rwlocks.iter().map(|row| self.named(row));
             text.push_str(&rwlock_table(
@@ -471,6 +471,33 @@ impl Draw for ProfileReport {
             .chain(slow)
             .collect()
     }
+}
+
+/// The rows of places: their names, their numbers of locks, and themselves. No two names are alike: places with the
+/// same function and line differ in a caller, or else in the offset in the file.
+fn named_places(rows: &[Hotspot], depth: usize) -> impl Iterator<Item = (String, usize, &Hotspot)> {
+    let alike = |depth: usize| {
+        rows.iter()
+            .map(move |row| row.places[0].name_with(depth))
+            .counts()
+    };
+    let deepest = rows.iter().map(|row| row.places[0].all_callers().count());
+    let deepest = deepest.max().unwrap_or(0);
+    let depths: Vec<_> = (depth..=deepest.max(depth))
+        .map(|depth| (depth, alike(depth)))
+        .collect();
+    rows.iter().map(move |row| {
+        let place = &row.places[0];
+        let mut names = depths
+            .iter()
+            .map(|(depth, alike)| (place.name_with(*depth), alike));
+        let own = names.find(|(name, alike)| alike[name] == 1);
+        let name = own.map_or_else(
+            || format!("{} ({:#x})", place.name_with(depth), place.offset),
+            |(name, _)| name,
+        );
+        (name, row.locks.len(), row)
+    })
 }
 
 /// A place in the code of a program, as figures name it.

@@ -117,7 +117,7 @@ impl Doing {
                 0 => "another process may hold it".to_owned(),
                 error => Errno::from_raw(error as i32).desc().to_owned(),
             }),
-            held_at: cause.held.map(|call| places.of(record, call)),
+            held_at: cause.held.map(|call| places.of_lock(record, call)),
         }
     }
 

@@ -12,9 +12,13 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::{Pid, Uid, User, geteuid};
 
 use crate::record::{Module, Record};
+use crate::stack::Memory;
 
 /// The bit among the flags of a process that says that it is a thread of the kernel.
 const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// The bytes of a stack that are read at once.
+const READ: usize = 8192;
 
 /// The setting of the security module Yama that says who may read the memory of a process.
 const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
@@ -35,6 +39,26 @@ pub struct Process {
     root: Option<PathBuf>,
     /// The addresses of the heap.
     heap: (u64, u64),
+}
+
+/// The memory of a process from a stack pointer on.
+pub struct StackMemory<'a> {
+    process: &'a Process,
+    begin: u64,
+    bytes: Vec<u8>,
+}
+
+impl Memory for StackMemory<'_> {
+    fn word(&self, address: u64) -> Option<u64> {
+        let at = usize::try_from(address.checked_sub(self.begin)?).ok()?;
+        match self.bytes.get(at..at.checked_add(8)?) {
+            Some(bytes) => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
+            None => {
+                let bytes = self.process.memory(address, 8);
+                Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+            }
+        }
+    }
 }
 
 /// The state of a thread.
@@ -220,6 +244,15 @@ impl Process {
         let read = process_vm_readv(pid, &mut [IoSliceMut::new(&mut bytes)], &[from]);
         bytes.truncate(read.unwrap_or(0));
         bytes
+    }
+
+    /// The memory from a stack pointer on.
+    pub fn stack_memory(&self, begin: u64) -> StackMemory<'_> {
+        StackMemory {
+            process: self,
+            begin,
+            bytes: self.memory(begin, READ),
+        }
     }
 
     /// Reads where code is mapped, which changes as libraries are loaded.

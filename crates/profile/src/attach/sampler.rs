@@ -9,12 +9,12 @@ use nix::time::{ClockId, clock_gettime};
 use syscalls::Sysno;
 
 use crate::attach::process::{Process, State};
-use crate::attach::stack::Unwinder;
 use crate::attach::wait::{For, Holder, Kind, Wait};
 use crate::layout::What;
 use crate::places::{Place, Places};
 use crate::record::Acquisition;
 use crate::slow::{Doing, SlowWaits};
+use crate::stack::Unwinder;
 
 /// The greatest share of this machine's CPUs that samples take.
 const SHARE: f64 = 0.005;
@@ -502,7 +502,11 @@ impl Sampler {
         else {
             return Vec::new();
         };
-        let stack = self.unwinder.stack(&self.process, frame);
+        let memory = self.process.stack_memory(frame.stack);
+        let record = &self.process.record;
+        let stack = self
+            .unwinder
+            .stack(record, &memory, frame.code, frame.stack, None);
         let calls = stack.calls.into_iter();
         calls.map(|call| self.place(Some(call), places)).collect()
     }

@@ -6,8 +6,8 @@ use nix::libc;
 use serde::Serialize;
 
 use crate::attach::process::{Frame, Process, State};
-use crate::attach::stack::{Stack, Unwinder};
 use crate::places::{Place, is_wrapper};
+use crate::stack::{Stack, Unwinder};
 
 /// Libraries in which the functions are that programs call to wait.
 const LIBRARIES: [&str; 6] = [
@@ -148,7 +148,8 @@ impl Wait {
         place_of: &mut impl FnMut(u64) -> Place,
     ) -> Option<Self> {
         let (futex, frame) = Futex::of(state)?;
-        let stack = unwinder.stack(process, frame);
+        let memory = process.stack_memory(frame.stack);
+        let stack = unwinder.stack(&process.record, &memory, frame.code, frame.stack, None);
         let (entry, outside) = entry(&stack, place_of);
         let library = &stack.calls[..outside.unwrap_or(stack.calls.len())];
         let is_served = |call: &u64| module(process, *call).is_some_and(|name| name == PRELOAD);

@@ -1,4 +1,4 @@
-//! The calls on the stack of a thread that sleeps, by the tables for exceptions in its executable and
+//! The calls on the stack of a thread, by the tables for exceptions in its executable and
 //! libraries (`.eh_frame`), and by frame pointers where these have nothing.
 
 use std::collections::HashMap;
@@ -10,14 +10,10 @@ use addr2line::gimli::{
 };
 use object::{Object, ObjectSection, ObjectSegment, ReadCache};
 
-use crate::attach::process::{Frame, Process};
-use crate::record::Module;
+use crate::record::{Module, Record};
 
 /// The most calls that are followed.
 const MOST: usize = 32;
-
-/// The bytes of a stack that are read at once.
-const READ: usize = 8192;
 
 /// The registers that are followed: the stack pointer, the frame pointer, the return address, and others
 /// that a function must restore.
@@ -57,6 +53,12 @@ const REGISTERS: Registers = if cfg!(target_arch = "aarch64") {
     }
 };
 
+/// Memory with a stack.
+pub trait Memory {
+    /// The word at an address. None: it cannot be read.
+    fn word(&self, address: u64) -> Option<u64>;
+}
+
 /// The stack of a thread.
 #[derive(Clone, Default, Debug)]
 pub struct Stack {
@@ -86,16 +88,23 @@ struct Tables {
 type Known = HashMap<u16, u64>;
 
 impl Unwinder {
-    /// The stack of a thread that left its code there.
-    pub fn stack(&mut self, process: &Process, at: Frame) -> Stack {
-        let memory = Memory::new(process, at.stack);
+    /// The stack of a thread at the instruction `code`, with this stack pointer, and with this frame pointer
+    /// if it is known.
+    pub fn stack(
+        &mut self,
+        record: &Record,
+        memory: &impl Memory,
+        mut code: u64,
+        pointer: u64,
+        frame: Option<u64>,
+    ) -> Stack {
         let mut stack = Stack::default();
-        let mut known: Known = HashMap::from([(REGISTERS.stack.0, at.stack)]);
-        let mut code = at.code;
+        let mut known: Known = HashMap::from([(REGISTERS.stack.0, pointer)]);
+        known.extend(frame.map(|frame| (REGISTERS.frame.0, frame)));
         while stack.calls.len() < MOST {
             stack.calls.push(code);
             stack.pointers.push(known[&REGISTERS.stack.0]);
-            let caller = self.caller(process, &memory, code, &known);
+            let caller = self.caller(record, memory, code, &known);
             let Some((next, registers)) = caller else {
                 break;
             };
@@ -112,25 +121,25 @@ impl Unwinder {
     /// Where a function will return to, and the registers then.
     fn caller(
         &mut self,
-        process: &Process,
-        memory: &Memory,
+        record: &Record,
+        memory: &impl Memory,
         code: u64,
         known: &Known,
     ) -> Option<(u64, Known)> {
-        let (module, offset) = process.record.module(code)?;
+        let (module, offset) = record.module(code)?;
         let tables = self.modules.entry(module.path.clone());
         let tables = tables.or_insert_with(|| Tables::read(module));
         let by_table = tables
             .as_ref()
             .and_then(|tables| tables.caller(&mut self.context, memory, offset, known));
-        let caller = by_table.or_else(|| by_frame_pointer(process, memory, known))?;
-        process.record.module(caller.0).map(|_| caller)
+        let caller = by_table.or_else(|| by_frame_pointer(record, memory, known))?;
+        record.module(caller.0).map(|_| caller)
     }
 }
 
 /// The caller of a function that keeps a frame pointer. If the register is not known, it is the first
 /// address on the stack that points up to a frame: an address of the stack, below one of code.
-fn by_frame_pointer(process: &Process, memory: &Memory, known: &Known) -> Option<(u64, Known)> {
+fn by_frame_pointer(record: &Record, memory: &impl Memory, known: &Known) -> Option<(u64, Known)> {
     let stack = *known.get(&REGISTERS.stack.0)?;
     // On RISC-V, the frame pointer is above the two words of the frame.
     let below = if cfg!(target_arch = "riscv64") { 16 } else { 0 };
@@ -141,7 +150,7 @@ fn by_frame_pointer(process: &Process, memory: &Memory, known: &Known) -> Option
             memory.word(*at).is_some_and(points_up)
                 && memory
                     .word(at + 8)
-                    .is_some_and(|code| process.record.module(code).is_some())
+                    .is_some_and(|code| record.module(code).is_some())
         })?,
     };
     (frame >= stack).then_some(())?;
@@ -182,7 +191,7 @@ impl Tables {
     fn caller(
         &self,
         context: &mut UnwindContext<usize>,
-        memory: &Memory,
+        memory: &impl Memory,
         offset: u64,
         known: &Known,
     ) -> Option<(u64, Known)> {
@@ -221,33 +230,5 @@ impl Tables {
         }
         registers.insert(REGISTERS.stack.0, frame);
         Some((before(REGISTERS.caller)?, registers))
-    }
-}
-
-/// The memory of a process around a stack pointer.
-struct Memory<'a> {
-    process: &'a Process,
-    begin: u64,
-    bytes: Vec<u8>,
-}
-
-impl<'a> Memory<'a> {
-    fn new(process: &'a Process, begin: u64) -> Self {
-        Self {
-            process,
-            begin,
-            bytes: process.memory(begin, READ),
-        }
-    }
-
-    fn word(&self, address: u64) -> Option<u64> {
-        let at = usize::try_from(address.checked_sub(self.begin)?).ok()?;
-        match self.bytes.get(at..at.checked_add(8)?) {
-            Some(bytes) => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
-            None => {
-                let bytes = self.process.memory(address, 8);
-                Some(u64::from_ne_bytes(bytes.try_into().ok()?))
-            }
-        }
     }
 }
