@@ -1,8 +1,12 @@
-/* A mutex of its own for each function that locks through a wrapper. */
+/* A mutex of its own for each function that locks through a wrapper. With an argument, one waits
+ * for it. */
 #include <pthread.h>
+#include <unistd.h>
 
 static pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER, last = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t slow = PTHREAD_MUTEX_INITIALIZER;
 static volatile int number;
+static int has_slow[2];
 
 static __attribute__((noinline)) int wrapper_lock(pthread_mutex_t *mutex)
 {
@@ -33,15 +37,42 @@ static __attribute__((noinline)) int unlocks_at_its_end(void)
 	return wrapper_unlock(&last);
 }
 
-static __attribute__((noinline)) int caller(void)
+static void *holds(void *arg)
 {
-	int error = unlocks_before_its_end();
+	pthread_mutex_lock(&slow);
+	write(has_slow[1], "", 1);
+	usleep(20000);
+	pthread_mutex_unlock(&slow);
+	return arg;
+}
 
+static __attribute__((noinline)) int waits(void)
+{
+	int error = wrapper_lock(&slow);
+
+	error += wrapper_unlock(&slow);
+	return error + number;
+}
+
+static __attribute__((noinline)) int caller(int is_slow)
+{
+	int error = is_slow ? waits() : 0;
+
+	error += unlocks_before_its_end();
 	error += unlocks_at_its_end();
 	return error + number;
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
-	return caller();
+	pthread_t thread;
+	char byte;
+
+	(void)arguments;
+	if (count > 1) {
+		pipe(has_slow);
+		pthread_create(&thread, NULL, holds, NULL);
+		read(has_slow[0], &byte, 1);
+	}
+	return caller(count > 1);
 }

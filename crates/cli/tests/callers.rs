@@ -60,3 +60,22 @@ fn depth_shows_callers() {
     let table = text(&table.stdout);
     assert!(table.contains("in caller"), "{table}");
 }
+
+/// A stack is one line, from the outermost function to the call.
+#[test]
+fn stacks_are_for_flame_graphs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = compile(directory.path(), "-O0");
+    let program = program.to_str().expect("a path");
+    let args = ["profile", "--format", "collapsed", "--", program, "wait"];
+    let lines = output(&args);
+    let lines = text(&lines.stdout);
+    let stack = "main;caller;waits;wrapper_lock ";
+    assert!(lines.contains(stack), "{lines}");
+    let file = directory.path().join("waits.pb.gz");
+    let file = file.to_str().expect("a path");
+    let args = ["profile", "--format", "pprof", "-o", file, "--", program];
+    assert!(output(&args).status.success());
+    let contents = fs::read(file).expect("a file");
+    assert_eq!(contents[..2], [0x1f, 0x8b], "gzip");
+}

@@ -9,10 +9,12 @@ mod deadlock;
 mod hotspots;
 mod layout;
 mod places;
+mod pprof;
 mod record;
 mod report;
 mod slow;
 mod stack;
+mod stacks;
 mod timeline;
 mod unmeasured;
 
@@ -69,12 +71,16 @@ pub struct ProfileArgs {
     #[arg(long)]
     json: bool,
 
+    /// Print the wait times by call stack instead of tables, as other tools read them
+    #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
+    format: Option<Format>,
+
     /// Look at a process that runs already, instead of starting a program
     #[arg(
         long,
         value_name = "PID",
         value_parser = value_parser!(u32).range(1..),
-        conflicts_with_all = ["command", "slow", "depth", "plot", "trace"]
+        conflicts_with_all = ["command", "slow", "depth", "format", "plot", "trace"]
     )]
     pid: Option<u32>,
 
@@ -109,6 +115,15 @@ pub struct ProfileArgs {
         value_name = "PROGRAM"
     )]
     command: Vec<OsString>,
+}
+
+/// A format of other tools.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// That of `go tool pprof`
+    Pprof,
+    /// A line for each stack, with microseconds, as flame graphs are made from
+    Collapsed,
 }
 
 const HELP: &str = "\
@@ -172,6 +187,7 @@ Examples:
   lockworks profile --pid 4711 --seconds 30
   lockworks top
   lockworks profile --top 3 -- python3 -m test test_threading
+  lockworks profile --format pprof -o waits.pb.gz -- ./server
   lockworks profile --json -o profile.json -- redis-server --io-threads 4";
 
 /// The file name of the library that measures.
@@ -239,9 +255,12 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
             terminal::warn(&format!("{error:#}"));
         }
     }
-    args.destination.write(&match args.json {
-        true => output::json(&report)?,
-        false => report.tables(args.top as usize),
+    let stacks = || stacks::of(&records);
+    args.destination.write(match args.format {
+        Some(Format::Pprof) => pprof::encode(&stacks(), report.seconds())?,
+        Some(Format::Collapsed) => stacks::collapsed(&stacks()).into_bytes(),
+        None if args.json => output::json(&report)?.into_bytes(),
+        None => report.tables(args.top as usize).into_bytes(),
     })?;
     Ok(exit_code(status))
 }
@@ -272,7 +291,7 @@ impl ProfileArgs {
         if self.is_part {
             let command = command.stdin(Stdio::null()).stdout(Stdio::null());
             command.stderr(Stdio::null());
-        } else if self.json && self.destination.output.is_none() {
+        } else if (self.json || self.format.is_some()) && self.destination.output.is_none() {
             command.stdout(std::io::stderr().as_fd().try_clone_to_owned()?);
         }
         let begin = Instant::now();

@@ -213,6 +213,11 @@ impl ProfileReport {
         }
     }
 
+    /// The time that the program ran, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.wall_s
+    }
+
     /// Tables and advice for people.
     pub fn tables(&self, top: usize) -> String {
         let mut text = terminal::prose(&format!(

@@ -28,10 +28,10 @@ impl Destination {
     }
 
     /// Writes the results.
-    pub fn write(&self, text: &str) -> Result<()> {
+    pub fn write(&self, contents: impl AsRef<[u8]>) -> Result<()> {
         match &self.output {
-            Some(path) => write_file(path, text.as_bytes()),
-            None => print(text),
+            Some(path) => write_file(path, contents.as_ref()),
+            None => print_bytes(contents.as_ref()),
         }
     }
 }
@@ -57,13 +57,13 @@ pub fn one_or_more(values: &[impl Serialize]) -> Result<String> {
 /// Prints to standard output, without control characters. A reader that has closed its end, as `head -1` does, is no
 /// error.
 pub fn print(text: &str) -> Result<()> {
-    print_as_it_is(&terminal::printable(text))
+    print_bytes(terminal::printable(text).as_bytes())
 }
 
 /// Clears the terminal, if results go to one.
 pub fn clear() -> Result<()> {
     match io::stdout().is_terminal() {
-        true => print_as_it_is(CLEAR),
+        true => print_bytes(CLEAR.as_bytes()),
         false => Ok(()),
     }
 }
@@ -71,12 +71,10 @@ pub fn clear() -> Result<()> {
 /// Goes to the upper left corner of a terminal, and clears all.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-fn print_as_it_is(text: &str) -> Result<()> {
+/// Prints contents that need not be text to standard output.
+fn print_bytes(contents: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
+    match stdout.write_all(contents).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(error).context("cannot write to standard output; direct it elsewhere")
         }
