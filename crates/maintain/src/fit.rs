@@ -107,7 +107,7 @@ pub fn command(args: &FitArgs) -> Result<ExitCode> {
     })?;
     bar.finish_and_clear();
     let command: Vec<String> = std::env::args().skip(1).collect();
-    args.destination.write(&format!(
+    args.destination.write(format!(
         "# By: lockworks-maintain {}\n# Objective: {objective:.2} %\n{}",
         command.join(" "),
         toml::to_string(&fit)?

@@ -253,6 +253,7 @@ unsafe impl Numbers for Cause {}
 unsafe impl Numbers for Event {}
 // SAFETY: as above.
 unsafe impl Numbers for Condition {}
+// SAFETY: as above.
 unsafe impl Numbers for Stack {}
 
 /// Reads the first `length` entries of the table at an offset in the file. Pages that nobody has written to

@@ -6,6 +6,7 @@ mod callers;
 mod clock;
 mod conditions;
 mod deadlock;
+mod diff;
 mod hotspots;
 mod layout;
 mod places;
@@ -52,8 +53,16 @@ pub use attach::top::{TopArgs, command as top};
 /// Run a program and say which of its pthread mutexes and rwlocks are hot, and what would help. Or look at a
 /// process that runs.
 #[derive(clap::Args)]
-#[command(after_help = HELP)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    after_help = HELP
+)]
 pub struct ProfileArgs {
+    #[command(subcommand)]
+    further: Option<ProfileCommand>,
+
     /// Number of places, of mutexes and of rwlocks to show; those with the longest waits come first
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
     top: u32,
@@ -90,7 +99,7 @@ pub struct ProfileArgs {
 
     /// Samples a second, at most: there are fewer if they would take more than 0.5 % of the CPUs
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u32).range(1..=1000),
-        conflicts_with = "command")]
+        conflicts_with = "command", hide_short_help = true)]
     hz: u32,
 
     /// Draw the waits for each lock in FILE, an .svg or .html
@@ -115,6 +124,12 @@ pub struct ProfileArgs {
         value_name = "PROGRAM"
     )]
     command: Vec<OsString>,
+}
+
+/// Further commands about profiles.
+#[derive(clap::Subcommand)]
+enum ProfileCommand {
+    Diff(diff::DiffArgs),
 }
 
 /// A format of other tools.
@@ -188,6 +203,7 @@ Examples:
   lockworks top
   lockworks profile --top 3 -- python3 -m test test_threading
   lockworks profile --format pprof -o waits.pb.gz -- ./server
+  lockworks profile diff before.json after.json
   lockworks profile --json -o profile.json -- redis-server --io-threads 4";
 
 /// The file name of the library that measures.
@@ -220,6 +236,9 @@ const ROOM: u64 = 512 << 20;
 
 /// Runs the command.
 pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
+    if let Some(ProfileCommand::Diff(args)) = &args.further {
+        return diff::command(args);
+    }
     args.destination.check()?;
     if let Some(pid) = args.pid {
         let top = args.top as usize;

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use addr2line::Loader;
 use itertools::Itertools;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::record::{Module, Record, open_regular};
 
 /// A place in the code.
-#[derive(Clone, Debug, Default, Serialize, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The function. None: there are no symbols.
     pub function: Option<String>,
@@ -31,7 +31,7 @@ pub struct Place {
 }
 
 /// A function, and the file and line of a call in it.
-#[derive(Clone, Debug, Default, Serialize, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Frame {
     /// The function. None: there are no symbols.
     pub function: Option<String>,
