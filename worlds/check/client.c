@@ -40,12 +40,38 @@ static enum how how_to_acquire(const struct lw_check_client *client, uint32_t n)
 	return client->trylock && n % 2 != 0 ? TRY_FIRST : WAIT;
 }
 
+static void one_read(const struct lw_check_client *client, uint32_t lock, enum how how)
+{
+	const struct lw_lock_type *type = client->type;
+
+	lw_check_note(LW_CHECK_BEGIN, lock, 0);
+	if (how == WAIT_CANCELLED && type->read_lock_limited) {
+		if (!type->read_lock_limited(client->locks[lock], &lw_check_wait_limit))
+			goto released;
+	} else if (how != TRY_FIRST || !type->read_trylock(client->locks[lock])) {
+		type->read_lock(client->locks[lock]);
+	}
+	lw_check_note(LW_CHECK_READS, lock, 0);
+	(void)lw_plain_read(client->data[lock]);
+	lw_check_note(LW_CHECK_RELEASE, lock, 0);
+	type->read_unlock(client->locks[lock]);
+released:
+	lw_check_note(LW_CHECK_RELEASED, lock, 0);
+}
+
 void lw_check_thread(const struct lw_check_client *client, uint32_t thread)
 {
-	for (uint32_t i = 0; i < client->acquisitions; i++)
-		one_acquisition(client,
-				client->lock_count > 1 && i % 2 != 0 ? LW_CHECK_SECOND_LOCK : 0, 0,
-				how_to_acquire(client, thread + i));
+	bool reads = thread >= client->threads - client->readers;
+
+	for (uint32_t i = 0; i < client->acquisitions; i++) {
+		uint32_t lock = client->lock_count > 1 && i % 2 != 0 ? LW_CHECK_SECOND_LOCK : 0;
+		enum how how = how_to_acquire(client, thread + i);
+
+		if (reads)
+			one_read(client, lock, how);
+		else
+			one_acquisition(client, lock, 0, how);
+	}
 }
 
 void lw_check_interruption(const struct lw_check_client *client, uint32_t level)

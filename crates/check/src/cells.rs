@@ -123,6 +123,8 @@ pub(crate) enum Refusal {
 /// The cells met in a search.
 pub(crate) struct Cells {
     threads: usize,
+    /// The size of a lock, in bytes.
+    pub(crate) lock_size: usize,
     pub(crate) cells: Vec<Cell>,
     by_address: BTreeMap<usize, CellId>,
     pub(crate) shared: usize,
@@ -161,9 +163,10 @@ impl Mortal {
 }
 
 impl Cells {
-    pub(crate) fn new(threads: usize, mortal: Mortal) -> Self {
+    pub(crate) fn new(threads: usize, lock_size: usize, mortal: Mortal) -> Self {
         Self {
             threads,
+            lock_size,
             mortal,
             uses: Vec::new(),
             cells: Vec::new(),
@@ -203,7 +206,10 @@ impl Cells {
             return self.touch_plain(findings, thread, request);
         }
         let (start, end) = (request.address, request.address + usize::from(site.size));
-        let (region, _) = layout::resolve(start, self.threads).ok_or(Refusal::NoMemory)?;
+        let (region, offset) = layout::resolve(start, self.threads).ok_or(Refusal::NoMemory)?;
+        if matches!(region, Region::Lock(_)) && offset + (end - start) > self.lock_size {
+            return Err(Refusal::NoMemory);
+        }
         for boundary in [start, end] {
             if findings.boundaries.insert(boundary) && self.splits(boundary) {
                 return Err(Refusal::Restart);
@@ -364,7 +370,10 @@ impl Cells {
     ) -> Result<Parts, Refusal> {
         let address = request.address;
         let size = usize::from(request.site.size);
-        let (region, _) = layout::resolve(address, self.threads).ok_or(Refusal::NoMemory)?;
+        let (region, offset) = layout::resolve(address, self.threads).ok_or(Refusal::NoMemory)?;
+        if matches!(region, Region::Lock(_)) && offset + size > self.lock_size {
+            return Err(Refusal::NoMemory);
+        }
         let reads = address + ((thread + 1) << READS_SHIFT);
         let mut parts = Parts::default();
         for address in [address, reads] {

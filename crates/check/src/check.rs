@@ -83,7 +83,7 @@ impl<'a> Check<'a> {
             subject,
             mutation,
             program: match subject {
-                Subject::Lock(lock) if lock.has_readers() => locks::lw_check_rwlock_thread,
+                Subject::Lock(lock) if locks::is_rwlock(lock) => locks::lw_check_rwlock_thread,
                 Subject::Lock(lock) if lock.is_resilient() => locks::lw_check_resilient_thread,
                 Subject::Lock(_) => locks::lw_check_thread,
                 Subject::Lockref(_) => locks::lw_check_lockref_thread,

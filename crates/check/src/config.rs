@@ -252,6 +252,10 @@ pub enum ConfigError {
     LockrefLocks,
     #[error("waits for '{0}' cannot be cancelled; ask for {locks}", locks = locks_with_wait_limits())]
     Cancel(String),
+    #[error("'{name}' is {size} bytes; a lock of up to {max} bytes is checked", max = layout::LOCK_STRIDE)]
+    Size { name: String, size: usize },
+    #[error("a queue node of '{name}' is {size} bytes; nodes of up to {max} bytes are checked", max = layout::STRIDE - 1)]
+    NodeSize { name: String, size: usize },
     #[error("interruptions cannot use a condition variable; ask for nesting 0")]
     CondNesting,
     #[error("interruptions and cancellations are checked one at a time; ask for nesting 0")]
@@ -383,6 +387,14 @@ impl Config {
         }
         let head_parks = matches!(subject, Subject::Lock(lock) if has_parking_head(lock));
         match subject {
+            _ if subject.size() > layout::LOCK_STRIDE => Err(ConfigError::Size {
+                name: self.lock.clone(),
+                size: subject.size(),
+            }),
+            _ if subject.lock().node_size() >= layout::STRIDE => Err(ConfigError::NodeSize {
+                name: self.lock.clone(),
+                size: subject.lock().node_size(),
+            }),
             _ if self.idle.is_some() && !head_parks => Err(ConfigError::Idle(self.lock.clone())),
             _ if self.fork
                 && (self.nesting > 0

@@ -36,7 +36,9 @@ const TABLE_BASE: usize = 0x60_0000;
 const WANTED_BASE: usize = 0x70_0000;
 const READS_BASE: usize = 0x80_0000;
 const HELD_BASE: usize = 0x90_0000;
-/// The distance of regions that have no size of their own.
+/// The distance of locks, and so the size of the largest lock.
+pub(crate) const LOCK_STRIDE: usize = (DATA_BASE - LOCK_BASE) / LOCKS;
+/// The distance of other regions that have no size of their own.
 pub(crate) const STRIDE: usize = 0x100;
 
 /// A value of a node's cell that its owner has not initialised.
@@ -79,7 +81,7 @@ impl Region {
 }
 
 pub(crate) fn lock(i: usize) -> usize {
-    LOCK_BASE + i * STRIDE
+    LOCK_BASE + i * LOCK_STRIDE
 }
 
 /// The number that stands for a lock's address where locks share the queues of NUMA nodes. With
@@ -88,7 +90,7 @@ pub(crate) fn identity(address: usize) -> u64 {
     /// The inverse of the factor that scatters lock addresses, `lw_scattered()`, modulo 2^64. With
     /// another factor two locks would not share their queues, and tests/locks.rs would fail.
     const GATHER: u64 = inverse(0x9e37_79b9_7f4a_7c15);
-    let lock = (address - LOCK_BASE) / STRIDE;
+    let lock = (address - LOCK_BASE) / LOCK_STRIDE;
     (lock as u64).wrapping_mul(GATHER) % (1 << 54) * 4
 }
 
@@ -182,7 +184,7 @@ pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)>
         (offset < n * stride).then_some((offset / stride, offset % stride))
     };
     let size = NODE.size;
-    if let Some((i, offset)) = within(LOCK_BASE, STRIDE, LOCKS) {
+    if let Some((i, offset)) = within(LOCK_BASE, LOCK_STRIDE, LOCKS) {
         return Some((Region::Lock(i), offset));
     }
     if let Some((i, offset)) = within(DATA_BASE, STRIDE, LOCKS) {

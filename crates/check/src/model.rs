@@ -149,7 +149,7 @@ impl<'a, const N: usize> Model<'a, N> {
             windows: Vec::new(),
             keys: Vec::new(),
             automata,
-            cells: Cells::new(config.threads, mortal(config, subject)),
+            cells: Cells::new(config.threads, subject.size(), mortal(config, subject)),
             findings,
             parts: Vec::new(),
             in_order: None,

@@ -35,7 +35,7 @@ pub enum SourceError {
     #[error("'{0}' is no name of a lock in C; name the file as the lock, such as mylock.c")]
     Name(String),
     #[error(
-        "--source cannot check '{0}', whose threads are built with it; build the command, and give --lock {0}"
+        "--source cannot check '{0}', because its threads are built with it; build the command, and give --lock {0}"
     )]
     HasOwnThreads(String),
     #[error("'{0}' is not as it was when this command was built; build the command again")]
@@ -96,7 +96,7 @@ pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
     if name.is_empty() || !name.chars().all(is_name) {
         return Err(SourceError::Name(name.into_owned()));
     }
-    let has_own_threads = |lock: &LockType| lock.has_readers() || lock.is_resilient();
+    let has_own_threads = |lock: &LockType| locks::is_rwlock(lock) || lock.is_resilient();
     if locks::lock_types().any(|lock| lock.name() == name && has_own_threads(lock)) {
         return Err(SourceError::HasOwnThreads(name.into_owned()));
     }
@@ -118,7 +118,7 @@ pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
     }
     // SAFETY: a constant of the library.
     let lock = unsafe { &*lock };
-    if has_own_threads(lock) {
+    if lock.is_resilient() {
         return Err(SourceError::HasOwnThreads(name.into_owned()));
     }
     locks::add(lock);

@@ -410,6 +410,105 @@ fn a_lock_of_a_checkout_is_checked_without_a_build() {
     assert_refused(&["--source", &source], &["queue_node.h' is not as it was"]);
 }
 
+/// Writes a lock of this name and body to a directory.
+fn source(directory: &Path, name: &str, text: &str) -> String {
+    let path = directory.join(format!("{name}.c"));
+    fs::write(&path, text.replace("NAME", name)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// A lock whose functions do nothing, with the traits and members that tell tools how to use it.
+const EMPTY: &str = r#"#include "lock_type.h"
+#include "surroundings.h"
+struct lw_NAME { lw_atomic(uint32_t) word; };
+static inline bool limited(void *lock, const struct lw_wait_limit *limit) { return lock && limit; }
+static inline void read(void *lock) { (void)lock; }
+static inline bool try_read(void *lock) { return lock; }
+LW_DESCRIBE_OPS(NAME, struct lw_NAME, (void)lock, true, (void)lock, .summary = "", .origin = "",
+"#;
+
+#[test]
+fn an_empty_lock_is_found_out_whatever_its_type_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let header = fs::read_to_string(root.join("locks/registry/lock_type.h")).unwrap();
+    let (_, traits) = header.split_once("enum lw_lock_trait {").unwrap();
+    let (traits, _) = traits.split_once("};").unwrap();
+    let traits = traits.lines().filter_map(|line| {
+        let (name, _) = line.trim().split_once(" = ")?;
+        name.starts_with("LW_").then_some(name)
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let mut made = 0;
+    for traits in traits {
+        let text = format!("{EMPTY}.traits = {traits});");
+        let path = source(directory.path(), &traits.to_lowercase(), &text);
+        match traits {
+            "LW_RESILIENT" => assert_refused(&["--source", &path], &["its threads are built"]),
+            _ => {
+                let found = json(&["--source", &path], 1);
+                assert_eq!(found["violation"]["name"], "mutual_exclusion", "{traits}");
+            }
+        }
+        made += 1;
+    }
+    assert!(made > 8, "{made}");
+
+    let readers = ".read_lock = read, .read_trylock = try_read, .read_unlock = read";
+    let limits = ".lock_limited = limited";
+    let text = format!("{EMPTY}{readers}, {limits}, .read_lock_limited = limited);");
+    let path = source(directory.path(), "readers", &text);
+    for options in [&[][..], &["--readers", "0"], &["--trylock"], &["--cancel"]] {
+        let found = json(&[&["--source", &path], options].concat(), 1);
+        assert_eq!(
+            found["violation"]["name"], "mutual_exclusion",
+            "{options:?}"
+        );
+        let uncovered = found["uncovered"].as_array().unwrap();
+        assert!(uncovered.is_empty(), "{found}");
+    }
+    let readers_only = json(&["--source", &path, "--readers", "2"], 0);
+    assert_eq!(readers_only["complete"], true);
+}
+
+/// A lock may have any size, and no memory behind it.
+#[test]
+fn a_lock_in_a_source_has_the_memory_of_its_size() {
+    let directory = tempfile::tempdir().unwrap();
+    let with = |name: &str, last: usize, size: usize| {
+        let text = format!(
+            r#"#include "lock_type.h"
+struct lw_NAME {{ lw_atomic(uint32_t) words[{size}]; }};
+static bool lw_NAME_trylock(struct lw_NAME *lock)
+{{
+	return !lw_xchg(&lock->words[{last}], 1, acquire);
+}}
+static void lw_NAME_lock(struct lw_NAME *lock)
+{{
+	while (!lw_NAME_trylock(lock))
+		lw_await_eq(&lock->words[{last}], ~0u, 0, relaxed);
+}}
+static void lw_NAME_unlock(struct lw_NAME *lock)
+{{
+	lw_store(&lock->words[{last}], 0, release);
+}}
+LW_DESCRIBE(NAME, struct lw_NAME, .summary = "", .traits = LW_SPINS, .origin = "");
+"#
+        );
+        source(directory.path(), name, &text)
+    };
+    let beyond = json(&["--source", &with("beyond", 2, 2)], 1);
+    assert_eq!(beyond["violation"]["name"], "no_memory");
+    let large = with("large", 144, 145);
+    for options in [["--nesting", "1"], ["--locks", "2"]] {
+        let found = json(&[&["--source", &large][..], &options].concat(), 0);
+        assert_eq!(found["complete"], true, "{options:?}");
+    }
+    assert_refused(
+        &["--source", &with("huge", 5000, 5001)],
+        &["'huge' is 20004 bytes", "up to 16384"],
+    );
+}
+
 /// Each operation of the example is needed.
 #[test]
 fn mutants_of_a_source_are_derived_and_caught() {

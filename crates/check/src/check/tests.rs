@@ -1,14 +1,18 @@
 //! Tests of checks: the reductions of the search hide nothing.
 
 use lockworks::LockType;
-use lockworks_explore::{KeptError, Limits};
+use lockworks_explore::{KeptError, Limits, Run};
 use lockworks_litmus::Memory;
 
+use crate::automaton::Log;
 use crate::check::Check;
-use crate::config::Config;
+use crate::config::{COND, Config};
+use crate::locks;
+use crate::model::Stop;
 use crate::mutation::{Change, Mutation};
 use crate::results::{CheckOutcome, End};
 use crate::site::{OperationKind, Order, Site};
+use crate::violation::Violation;
 
 /// Taking local steps at once finds a violation exactly where single steps do.
 #[test]
@@ -30,6 +34,35 @@ fn reduction_hides_no_violation() {
             });
             assert_eq!(reduced, single, "{lock}: {mutation:?}");
         }
+    }
+}
+
+/// No lock has memory behind its end: with four bytes less, its last word is no memory.
+#[test]
+fn a_lock_has_no_memory_behind_its_end() {
+    let names = locks::lock_types()
+        .map(LockType::name)
+        .chain(locks::lockref_types().map(|lockref| lockref.name()))
+        .chain([COND]);
+    for name in names {
+        let config = Config {
+            threads: 3,
+            ..Config::new(name)
+        };
+        let check = Check::new(&config, None).expect("a lock that there is");
+        let mut findings = check.findings();
+        let mut found = (0..100).map(|seed| {
+            loop {
+                let automata = check.automata(Log::of(Vec::new()));
+                let mut model = check.model::<1024>(std::mem::take(&mut findings), automata);
+                model.cells.lock_size = model.cells.lock_size.saturating_sub(4);
+                match Run::new(100, seed).make(&mut model, check.most_steps()) {
+                    Err(Stop::Restart) => findings = model.findings,
+                    end => break matches!(end, Err(Stop::Violation(Violation::NoMemory { .. }))),
+                }
+            }
+        });
+        assert!(found.any(|found| found), "{name}");
     }
 }
 

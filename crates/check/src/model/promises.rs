@@ -6,6 +6,7 @@ use crate::cells::{Cell, Parts, Place};
 use crate::config::{LOCKREF_COUNT, Subject};
 use crate::headers;
 use crate::layout::{self, Region};
+use crate::locks;
 use crate::site::OperationKind;
 use crate::violation::Violation;
 
@@ -90,8 +91,9 @@ impl<const N: usize> Model<'_, N> {
                 .iter()
                 .any(|cell| match (cell.region, cell.place) {
                     (Region::Lock(lock), Place::Shared { number }) => {
-                        let shift = 8 * (cell.address - layout::lock(lock));
-                        tail & state.newest(usize::from(number)) << shift != 0
+                        let shift = 8 * (cell.address - layout::lock(lock)) as u32;
+                        let value = state.newest(usize::from(number));
+                        tail & value.checked_shl(shift).unwrap_or(0) != 0
                     }
                     _ => false,
                 })
@@ -276,7 +278,7 @@ impl<const N: usize> Model<'_, N> {
                 Region::Lock(i) if cell.address >= layout::lock(i) + LOCKREF_COUNT => {
                     match self.subject {
                         Subject::Lock(lock)
-                            if lock.has_readers() && value & headers::READERS != 0 =>
+                            if locks::is_rwlock(lock) && value & headers::READERS != 0 =>
                         {
                             "a reader or writer is left"
                         }
