@@ -64,6 +64,15 @@ static uint64_t lw_stands_for(uint64_t nth)
 	return nth % step ? 0 : step;
 }
 
+/*
+ * Of acquisitions that are not contended the first, the 64th, the 4096th and so on are in the
+ * sample. They show whether others use the lock at the site.
+ */
+static bool lw_is_rare(uint64_t nth)
+{
+	return nth && !(nth & (nth - 1)) && __builtin_ctzll(nth) % 6 == 0;
+}
+
 uint32_t lw_profile_stack_acquired(struct lw_profile *profile, const struct lw_profile_site *site,
 				   uint64_t waited)
 {
@@ -74,7 +83,7 @@ uint32_t lw_profile_stack_acquired(struct lw_profile *profile, const struct lw_p
 	if (waited)
 		stands_for = lw_stands_for(contended);
 	else
-		stands_for = lw_load(&site->acquisitions.n, relaxed) == 1;
+		stands_for = lw_is_rare(lw_load(&site->acquisitions.n, relaxed));
 	/* The longest wait so far is of interest by itself. */
 	if (!stands_for && waited && waited == lw_load(&site->waited_max.n, relaxed))
 		stands_for = 1;

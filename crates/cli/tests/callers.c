@@ -1,5 +1,5 @@
 /* A mutex of its own for each function that locks through a wrapper. With an argument, one waits
- * for it. */
+ * for it. With two, two functions lock the same mutex instead, the first of them once. */
 #include <pthread.h>
 #include <unistd.h>
 
@@ -63,12 +63,27 @@ static __attribute__((noinline)) int caller(int is_slow)
 	return error + number;
 }
 
+static __attribute__((noinline)) int locks_once(void)
+{
+	int error = wrapper_lock(&plain);
+
+	error += wrapper_unlock(&plain);
+	return error + number;
+}
+
 int main(int count, char **arguments)
 {
 	pthread_t thread;
 	char byte;
 
 	(void)arguments;
+	if (count > 2) {
+		int error = locks_once();
+
+		for (int i = 0; i < 1000; i++)
+			error += unlocks_before_its_end();
+		return error;
+	}
 	if (count > 1) {
 		pipe(has_slow);
 		pthread_create(&thread, NULL, holds, NULL);

@@ -42,6 +42,19 @@ fn places_are_those_of_the_functions_that_use_a_wrapper() {
     }
 }
 
+/// What each user of a wrapper does with the same lock is not known, so none of them gets what others do.
+#[test]
+fn a_wrapper_with_several_users_for_a_lock_is_the_place() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = compile(directory.path(), "-O0");
+    let program = program.to_str().expect("a path");
+    let report = json(&output(&[
+        "profile", "--json", "--", program, "share", "it",
+    ]));
+    assert_eq!(functions(&report), ["wrapper_lock"], "{report:#}");
+    assert_eq!(report["places"][0]["acquisitions"], 1001);
+}
+
 #[test]
 fn depth_shows_callers() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -43,13 +43,10 @@ impl Callers {
         }
         let mut ways = HashMap::new();
         for (key, samples) in samples {
-            // The first acquisition is in the sample even if it is not contended.
+            // Some acquisitions are in the sample even if they are not contended: they show who else uses it.
             let is_contended = samples.iter().any(|sample| sample.waited_ns > 0);
             let mut sums: BTreeMap<(Place, Vec<Frame>), (f64, f64)> = BTreeMap::new();
             for sample in samples {
-                if is_contended && sample.waited_ns == 0 {
-                    continue;
-                }
                 let mut calls = |frames: &Frames| -> Vec<Place> {
                     let calls = calls(record, frames, &mut unwinder).into_iter();
                     let place = |call| {
@@ -62,6 +59,9 @@ impl Callers {
                 let acquired = calls(&sample.acquired);
                 let own = places.of(record, sample.call);
                 let (times, waited) = sums.entry(way(own, acquired, &released)).or_default();
+                if is_contended && sample.waited_ns == 0 {
+                    continue;
+                }
                 *times += sample.stands_for as f64;
                 *waited += sample.stands_for as f64 * sample.waited_ns as f64;
             }
@@ -83,17 +83,37 @@ impl Callers {
         Self { ways }
     }
 
-    /// The ways to a site, at least one.
+    /// The ways to a site, at least one. A wait that has not ended has no stack: it may be on any way.
     pub fn ways(&self, record: &Record, site: &Site, places: &mut Places) -> Vec<Way> {
         match self.ways.get(&(site.lock, site.mode, site.call)) {
-            Some(ways) if !ways.is_empty() => ways.clone(),
-            _ => vec![Way {
-                place: places.of(record, site.call),
-                wrappers: Vec::new(),
-                share: 1.0,
-                share_of_waits: 1.0,
-            }],
+            Some(ways) if !ways.is_empty() && site.counts.still_waiting == 0 => ways.clone(),
+            _ => vec![call(record, site, places)],
         }
+    }
+
+    /// The only function that uses the lock at a site, with all its callers if these are the same too. If there
+    /// are several, it is not known what each of them does, so this is the call itself.
+    pub fn user(&self, record: &Record, site: &Site, places: &mut Places) -> Place {
+        let ways = self.ways(record, site, places);
+        let without_callers = |way: &Way| Place {
+            callers: Vec::new(),
+            ..way.place.clone()
+        };
+        let users: HashSet<Place> = ways.iter().map(without_callers).collect();
+        match <[Place; 1]>::try_from(users.into_iter().collect::<Vec<_>>()) {
+            Ok([user]) => user,
+            Err(_) => call(record, site, places).place,
+        }
+    }
+}
+
+/// The call at a site, of which nothing else is known.
+fn call(record: &Record, site: &Site, places: &mut Places) -> Way {
+    Way {
+        place: places.of(record, site.call),
+        wrappers: Vec::new(),
+        share: 1.0,
+        share_of_waits: 1.0,
     }
 }
 

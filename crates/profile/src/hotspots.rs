@@ -98,10 +98,15 @@ pub fn sightings<'a>(
     for record in records {
         let callers = Callers::of(record, places);
         for site in &record.sites {
+            let user = callers.user(record, site, places);
+            places.note(record, site.call, &user);
+            if depth == 0 {
+                found.push((record, site.clone(), user));
+                continue;
+            }
             for mut way in callers.ways(record, site, places) {
                 let shown = depth.saturating_sub(way.place.inlined_into.len());
                 way.place.callers.truncate(shown);
-                places.note(record, site.call, &way.place);
                 let part = Site {
                     counts: site.counts.part(way.share, way.share_of_waits),
                     causes: site

@@ -178,8 +178,8 @@ A place is a call of pthread_mutex_lock() or the like: function, file and line i
 else function or file and offset. If a program locks through functions of its own, or std::mutex, the place is the \
 function that uses them: the innermost that is on the stack both when the lock is acquired and when it is \
 released. Stacks are copied for the first acquisition at each place and a part of the contended ones, 2,048 for a \
-process, 4 KiB of each. If a wrapper has several users, its counts are divided among them as these are. --depth \
-shows callers, and tells places by them. Mutexes of C11 are measured too, of spinlocks only the time that all \
+process, 4 KiB of each. If several functions use a wrapper for one lock, the place is the call in the wrapper. --depth \
+shows callers, and tells places by them, with counts that are estimated from these stacks. Mutexes of C11 are measured too, of spinlocks only the time that all \
 threads waited, and glibc's own locks are not. Trylocks and timed locks that fail are not counted. A process has room for 65,536 \
 locks, by address, in which readers and writers of an rwlock count as two, and a quarter is for contended ones; acquisitions of others are counted as lost. Measuring a lock and its unlock \
 takes some 20 ns, or 50 ns where the kernel does not keep time by the time stamp counter, so very short critical sections look more contended than they are.
@@ -275,12 +275,15 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
         }
     }
     let stacks = || stacks::of(&records);
-    args.destination.write(match args.format {
-        Some(Format::Pprof) => pprof::encode(&stacks(), report.seconds())?,
-        Some(Format::Collapsed) => stacks::collapsed(&stacks()).into_bytes(),
-        None if args.json => output::json(&report)?.into_bytes(),
-        None => report.tables(args.top as usize).into_bytes(),
-    })?;
+    match args.format {
+        Some(Format::Pprof) => {
+            let contents = pprof::encode(&stacks(), report.seconds())?;
+            args.destination.write_bytes(&contents)?;
+        }
+        Some(Format::Collapsed) => args.destination.write(stacks::collapsed(&stacks()))?,
+        None if args.json => args.destination.write(output::json(&report)?)?,
+        None => args.destination.write(report.tables(args.top as usize))?,
+    }
     Ok(exit_code(status))
 }
 

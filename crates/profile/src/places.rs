@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Module, Record, open_regular};
 
 /// A place in the code.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
     /// The function. None: there are no symbols.
     pub function: Option<String>,
@@ -31,7 +31,7 @@ pub struct Place {
 }
 
 /// A function, and the file and line of a call in it.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame {
     /// The function. None: there are no symbols.
     pub function: Option<String>,

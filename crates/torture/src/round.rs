@@ -253,7 +253,9 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<RunOutcome
     Ok(RunOutcome {
         timeline: timeline(start, &tallies),
         idle_share,
-        free_share: (conditions.workload.readers == 0.0).then(|| free.div_duration_f64(elapsed)),
+        // Few long times may have been sampled, which then stand for more than there was.
+        free_share: (conditions.workload.readers == 0.0)
+            .then(|| free.div_duration_f64(elapsed).min(1.0)),
         ..sum_up(elapsed, &tallies, counted, steal_ticks, events)
     })
 }

@@ -27,11 +27,22 @@ impl Destination {
         }
     }
 
-    /// Writes the results.
-    pub fn write(&self, contents: impl AsRef<[u8]>) -> Result<()> {
+    /// Writes the results. On standard output they are without control characters.
+    pub fn write(&self, text: impl AsRef<str>) -> Result<()> {
         match &self.output {
-            Some(path) => write_file(path, contents.as_ref()),
-            None => print_bytes(contents.as_ref()),
+            Some(path) => write_file(path, text.as_ref().as_bytes()),
+            None => print(text.as_ref()),
+        }
+    }
+
+    /// Writes results that are no text, but not to a terminal.
+    pub fn write_bytes(&self, contents: &[u8]) -> Result<()> {
+        match &self.output {
+            Some(path) => write_file(path, contents),
+            None if io::stdout().is_terminal() => {
+                bail!("a terminal cannot show this format; give a file with -o")
+            }
+            None => print_bytes(contents),
         }
     }
 }
