@@ -63,13 +63,17 @@ pub(crate) fn add(lock: &'static LockType) {
     assert!(LOADED.set(lock).is_ok(), "one source is loaded");
 }
 
+/// Whether a lock is that of a source that was loaded.
+pub(crate) fn is_loaded(lock: &LockType) -> bool {
+    LOADED
+        .get()
+        .is_some_and(|loaded| std::ptr::eq(*loaded, lock))
+}
+
 /// Whether a lock is the built-in reader-writer lock, which has more operations than its type. A lock with
 /// readers from a source is used through its type.
 pub(crate) fn is_rwlock(lock: &LockType) -> bool {
-    let is_loaded = LOADED
-        .get()
-        .is_some_and(|loaded| std::ptr::eq(*loaded, lock));
-    lock.has_readers() && !is_loaded
+    lock.has_readers() && !is_loaded(lock)
 }
 
 /// The lockrefs, compiled for the model checker, and after them the lockrefs with a deliberate

@@ -362,6 +362,7 @@ impl<'a, const N: usize> Model<'a, N> {
             Err(Refusal::NoMemory) => Err(Stop::Violation(Violation::NoMemory {
                 thread,
                 address: request.address,
+                site: request.site,
             })),
         }
     }

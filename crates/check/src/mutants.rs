@@ -13,9 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::Check;
 use crate::config::Config;
+use crate::locks::{is_loaded, lock_types};
 use crate::mutation::{Change, Mutation, Target};
 use crate::results::{Broken, End};
 use crate::site::{OperationKind, Order, Site};
+use crate::source::loaded_source;
 use crate::violation::Violation;
 
 mod problem;
@@ -51,10 +53,19 @@ pub enum DeriveError {
     #[error(transparent)]
     List(#[from] ListError),
     #[error(
-        "lock '{lock}' breaks a promise without a mistake: {violation}; see `lockworks check \
-         --lock {lock}`"
+        "lock '{lock}' breaks a promise without a mistake: {violation}; see `lockworks check {option}`",
+        option = option(lock)
     )]
     Broken { lock: String, violation: Violation },
+}
+
+/// The option that has a lock checked.
+fn option(lock: &str) -> String {
+    let loaded = lock_types().find(|known| known.name() == lock && is_loaded(known));
+    match loaded.and_then(|_| loaded_source()) {
+        Some(path) => format!("--source {}", path.display()),
+        None => format!("--lock {lock}"),
+    }
 }
 
 /// A lock with a mistake in it.

@@ -244,8 +244,11 @@ fn compile(path: &Path, shown: &str, text: &str, directory: &Path) -> Result<Pat
     write().map_err(SourceError::Headers)?;
     let library = directory.join("source.so");
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-    let mut command = Command::new(&compiler);
+    // As in a makefile, it may have words before it, such as `ccache`, and options behind it.
+    let mut words = compiler.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("cc"));
     command
+        .args(words)
         .args(["-std=gnu17", "-O2", "-shared", "-fPIC", "-Wall"])
         .args(FLAGS);
     for part in [
@@ -275,5 +278,7 @@ fn compile(path: &Path, shown: &str, text: &str, directory: &Path) -> Result<Pat
             lines: lines.trim_end().to_owned(),
         });
     }
+    // Warnings, as the compiler shows them.
+    eprint!("{lines}");
     Ok(library)
 }

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use crate::site::Site;
+
 /// A promise that was not kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Violation {
     /// Two threads are in the critical section at once.
     MutualExclusion {
@@ -47,6 +49,8 @@ pub enum Violation {
         thread: usize,
         /// The address.
         address: usize,
+        /// The operation.
+        site: &'static Site,
     },
     /// A piece of the lock word has an impossible value.
     OutOfRange {
@@ -136,9 +140,16 @@ impl fmt::Display for Violation {
                 f,
                 "uninitialised: thread {thread} reads a field of a queue node that is not initialised"
             ),
-            Self::NoMemory { thread, address } => write!(
+            Self::NoMemory {
+                thread,
+                address,
+                site,
+            } => write!(
                 f,
-                "bad address: thread {thread} accesses {address:#x}, where no memory is"
+                "bad address: thread {thread} accesses {} ({}:{}) at {address:#x}, which is in no lock or queue node",
+                site.operand(),
+                site.file(),
+                site.line
             ),
             Self::OutOfRange { piece, value } => {
                 write!(f, "lock word: {piece} has become {value:#x}")

@@ -361,7 +361,9 @@ fn a_lock_in_a_source_is_compiled_and_checked() {
         "LW_DESCRIBE(mylock, struct lw_mylock",
         "LW_DESCRIBE_OPS(other, int, , true, ",
     );
-    assert_refused(&["--source", &nameless], &["describes no lock 'nameless'"]);
+    // Behind the compiler's warnings about functions that nothing calls.
+    let refused = output(&["--source", &nameless]);
+    support::assert_fails(&refused, 2, &["describes no lock 'nameless'"]);
     assert_refused(&["--source", "/none.c"], &["cannot read '/none.c'"]);
 }
 
@@ -498,6 +500,8 @@ LW_DESCRIBE(NAME, struct lw_NAME, .summary = "", .traits = LW_SPINS, .origin = "
     };
     let beyond = json(&["--source", &with("beyond", 2, 2)], 1);
     assert_eq!(beyond["violation"]["name"], "no_memory");
+    let text = beyond["violation"]["text"].as_str().unwrap_or_default();
+    assert!(text.contains("lock->words[2] (beyond.c:5)"), "{beyond}");
     let large = with("large", 144, 145);
     for options in [["--nesting", "1"], ["--locks", "2"]] {
         let found = json(&[&["--source", &large][..], &options].concat(), 0);
@@ -509,6 +513,22 @@ LW_DESCRIBE(NAME, struct lw_NAME, .summary = "", .traits = LW_SPINS, .origin = "
     );
 }
 
+/// Warnings of the compiler are shown, and it may be called by several words.
+#[test]
+fn a_source_is_compiled_as_by_a_makefile() {
+    let directory = tempfile::tempdir().unwrap();
+    let lock = format!("{EMPTY}.traits = LW_SPINS);\nstatic int unused;\n");
+    let path = source(directory.path(), "warned", &lock);
+    let mut check = support::lockworks(&["check", "--source", &path]);
+    let found = check.env("CC", "env cc -DNDEBUG").output().unwrap();
+    assert_eq!(found.status.code(), Some(1), "{}", text(&found.stderr));
+    assert!(
+        text(&found.stderr).contains("-Wunused"),
+        "{}",
+        text(&found.stderr)
+    );
+}
+
 /// Each operation of the example is needed.
 #[test]
 fn mutants_of_a_source_are_derived_and_caught() {
@@ -516,6 +536,20 @@ fn mutants_of_a_source_are_derived_and_caught() {
     let found = json(&["mutants", "--source", example], 0);
     assert_eq!(found["mutants"], 7);
     assert_eq!(found["caught"], 7);
+
+    let directory = tempfile::tempdir().unwrap();
+    let empty = source(
+        directory.path(),
+        "empty",
+        &format!("{EMPTY}.traits = LW_SPINS);"),
+    );
+    assert_refused(
+        &["mutants", "--source", &empty],
+        &[
+            "breaks a promise",
+            &format!("`lockworks check --source {empty}`"),
+        ],
+    );
 }
 
 #[test]
