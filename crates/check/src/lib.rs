@@ -16,6 +16,7 @@ mod litmus;
 mod litmus_files;
 mod liveness;
 mod locks;
+mod lost;
 mod machine;
 mod model;
 pub mod mutants;

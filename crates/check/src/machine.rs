@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::headers::{Client, Had, Mark};
 use crate::layout;
 use crate::locks;
+use crate::lost::Whereabouts;
 use crate::mutation::{self, Mutation};
 use crate::site::Request;
 
@@ -96,6 +97,7 @@ pub(crate) struct Machine {
     value: Cell<u64>,
     attributes: Cell<Attributes>,
     effects: RefCell<Vec<Effect>>,
+    whereabouts: Arc<Whereabouts>,
 }
 
 thread_local! {
@@ -112,6 +114,11 @@ fn enter(machine: &Machine) -> impl Drop + use<'_> {
     }
     MACHINE.set(Some(machine));
     Guard(std::marker::PhantomData)
+}
+
+/// Whether this OS thread runs lock code.
+pub(crate) fn runs_lock_code() -> bool {
+    MACHINE.get().is_some()
 }
 
 /// Calls `f` with the machine whose thread is running.
@@ -153,6 +160,7 @@ impl Machine {
             value: Cell::new(0),
             attributes: Cell::default(),
             effects: RefCell::default(),
+            whereabouts: Whereabouts::new(),
         }
     }
 
@@ -195,6 +203,7 @@ impl Machine {
     pub(crate) fn start(&self, thread: usize, attributes: Attributes) {
         let (base, top) = self.stack_bounds();
         self.attributes.set(attributes);
+        self.whereabouts.begin();
         // SAFETY: the stack is ours and no thread runs on it.
         unsafe {
             ptr::write_bytes(base as *mut u8, 0, top - base);
@@ -243,8 +252,10 @@ impl Machine {
         self.request.set(None);
         locks::take_events();
         let _guard = enter(self);
+        self.whereabouts.switch();
         // SAFETY: `thread` is a context that makecontext or swapcontext has made.
         unsafe { libc::swapcontext(self.engine.get().cast(), self.thread.get().cast()) };
+        self.whereabouts.switch();
     }
 
     /// Switches back to the engine, which later resumes this thread.
@@ -365,6 +376,7 @@ impl Machine {
             self.frames.set(frames);
             self.request.set(Some(request));
             self.leave();
+            self.whereabouts.go_on(request.site);
             if self.interrupted.get() {
                 self.interrupt();
             } else if self.forks.get() {
@@ -385,6 +397,11 @@ impl Machine {
     /// The number of the running thread.
     pub(crate) fn thread(&self) -> usize {
         self.number.get()
+    }
+
+    /// Where the running thread is.
+    pub(crate) fn whereabouts(&self) -> &Whereabouts {
+        &self.whereabouts
     }
 
     pub(crate) fn numa_node(&self) -> u16 {

@@ -513,6 +513,51 @@ LW_DESCRIBE(NAME, struct lw_NAME, .summary = "", .traits = LW_SPINS, .origin = "
     );
 }
 
+/// Lock code that gets a signal, or goes on without an operation, is named in one line.
+#[test]
+fn lock_code_that_does_not_come_back_ends_the_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let with = |name: &str, lock: &str, unlock: &str| {
+        let text = format!(
+            r#"#include <stdatomic.h>
+#include <stdlib.h>
+#include "lock_type.h"
+struct lw_NAME {{ lw_atomic(uint32_t) word; atomic_uint other; }};
+LW_DESCRIBE_OPS(NAME, struct lw_NAME, {lock}, true, {unlock}, .summary = "", .origin = "");
+"#
+        );
+        source(directory.path(), name, &text)
+    };
+    let own = "struct lw_NAME *own = lock";
+    let exchange = format!("{own}; atomic_exchange(&own->other, 1)");
+    let foreign = with("foreign", &exchange, "(void)lock");
+    assert_refused(
+        &["--source", &foreign],
+        &[
+            "thread 0 accesses the lock",
+            "lw_load()",
+            "before its first operation",
+        ],
+    );
+    let aborts = with("aborts", "(void)lock", "abort()");
+    assert_refused(&["--source", &aborts], &["SIGABRT"]);
+    let null = with("null", "(void)lock", "*(volatile int *)NULL = 1");
+    assert_refused(&["--source", &null], &["accesses 0x0, where no memory is"]);
+
+    let endless =
+        format!("{own}; lw_store(&own->word, 0, release); for (volatile int i = 0;;) (void)i");
+    let endless = with("endless", "(void)lock", &endless);
+    let ended = output(&["--source", &endless]);
+    support::assert_fails(
+        &ended,
+        3,
+        &[
+            "after store own->word (endless.c:5, lw_endless_type_unlock)",
+            "lw_pause(1)",
+        ],
+    );
+}
+
 /// Warnings of the compiler are shown, and it may be called by several words.
 #[test]
 fn a_source_is_compiled_as_by_a_makefile() {
