@@ -215,7 +215,16 @@ pub fn of_files(root: &Path) -> Result<Measured, Error> {
     };
     let text: Vec<&str> = text.lines().filter(known).collect();
     let mut machine = Machine::parse(&text.join("\n"), "these files")?;
+    let folder = root.file_name().and_then(|name| name.to_str());
+    if let Some(name) = folder.filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '-'))
+    {
+        machine.name = name.to_owned();
+    }
     let mut warnings = topology.warnings.clone();
+    if !root.join("proc/cpuinfo").exists() {
+        warnings
+            .push("proc/cpuinfo is missing: the vendor and the memory order are guessed".into());
+    }
     warnings.push("nothing was measured: costs are usual ones of the built-in machines".into());
     set_clock(&mut machine, topology.clock, &mut warnings);
     let keys: Vec<&str> = machine.costs.list().map(|(key, _)| key).collect();
@@ -647,6 +656,8 @@ mod tests {
                 &cpu.to_string(),
             );
         }
+        let guessed = of_files(root.path()).unwrap().warnings.join("\n");
+        assert!(guessed.contains("proc/cpuinfo is missing"), "{guessed}");
         file("sys/devices/system/node/node0/cpulist", "0-47\n");
         file("sys/devices/system/node/node1/cpulist", "48-/95\n");
         file(

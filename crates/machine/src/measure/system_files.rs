@@ -21,11 +21,18 @@ pub(super) fn list(path: &Path) -> Option<BTreeSet<usize>> {
     parse_list(&fs::read_to_string(path).ok()?)
 }
 
+/// Linux has no greater number of a CPU.
+const MOST: usize = 1 << 16;
+
 fn parse_list(text: &str) -> Option<BTreeSet<usize>> {
     let mut out = BTreeSet::new();
     for range in text.trim().split(',').filter(|r| !r.is_empty()) {
         let (from, to) = range.split_once('-').unwrap_or((range, range));
-        out.extend(from.parse::<usize>().ok()?..=to.parse().ok()?);
+        let (from, to): (usize, usize) = (from.parse().ok()?, to.parse().ok()?);
+        if to > MOST {
+            return None;
+        }
+        out.extend(from..=to);
     }
     Some(out)
 }

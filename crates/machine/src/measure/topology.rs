@@ -194,7 +194,7 @@ pub(super) fn read(root: &Path, allowed: &BTreeSet<usize>) -> Topology {
             .any(|(name, n)| *name == "core" && n.iter().any(|n| *n > 1))
     {
         warnings
-            .push("no cache is shared by cores: one that these files do not show may be".into());
+            .push("each core has its last cache to itself; if cores share one, the system files do not tell".into());
     }
     let info = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
     let vendor = field(&info, "vendor_id");
