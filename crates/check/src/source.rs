@@ -224,6 +224,22 @@ fn compare(root: &Path) -> Result<(), SourceError> {
     Ok(())
 }
 
+/// The command that calls a compiler. As in a makefile, there may be words before it, such as `ccache`, and
+/// options behind it.
+fn command_of(compiler: &str) -> Command {
+    let mut words = compiler.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("cc"));
+    command.args(words);
+    command
+}
+
+/// Whether a compiler has an option; gcc has some that clang has not.
+fn is_supported(compiler: &str, flag: &str) -> bool {
+    let mut command = command_of(compiler);
+    command.args(["-Werror", "-E", flag, "-xc", "/dev/null"]);
+    command.output().is_ok_and(|output| output.status.success())
+}
+
 /// Compiles a source to a library in `directory`.
 fn compile(path: &Path, shown: &str, text: &str, directory: &Path) -> Result<PathBuf, SourceError> {
     let prelude = directory.join("prelude.h");
@@ -244,13 +260,9 @@ fn compile(path: &Path, shown: &str, text: &str, directory: &Path) -> Result<Pat
     write().map_err(SourceError::Headers)?;
     let library = directory.join("source.so");
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-    // As in a makefile, it may have words before it, such as `ccache`, and options behind it.
-    let mut words = compiler.split_whitespace();
-    let mut command = Command::new(words.next().unwrap_or("cc"));
-    command
-        .args(words)
-        .args(["-std=gnu17", "-O2", "-shared", "-fPIC", "-Wall"])
-        .args(FLAGS);
+    let mut command = command_of(&compiler);
+    command.args(["-std=gnu17", "-O2", "-shared", "-fPIC", "-Wall"]);
+    command.args(FLAGS.iter().filter(|flag| is_supported(&compiler, flag)));
     for part in [
         "worlds/check",
         "locks",
