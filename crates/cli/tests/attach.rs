@@ -133,7 +133,9 @@ fn a_file_in_the_place_of_the_program_is_not_taken_for_it() {
         DIRECTORY.path().join("attach"),
         directory.path().join("attach"),
     );
-    fs::copy(&original, &path).expect("a copy");
+    // Not by this process: a child of another test may have the copy open for writing, which then cannot run.
+    let copied = Command::new("cp").args([&original, &path]).status();
+    assert!(copied.expect("cp").success());
     let program = Running::of(Command::new(&path));
     assert!(program.report().to_string().contains("at_hot"));
     fs::remove_file(&path).expect("it is there");
