@@ -20,6 +20,7 @@ mod error;
 mod file;
 mod machine;
 pub mod measure;
+pub mod ticks;
 mod units;
 mod value;
 

@@ -82,7 +82,7 @@ impl Costs {
         list.find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    pub(crate) fn list(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+    fn list(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         let optional = [
             ("return_cycles", &self.return_cycles),
             ("pause_cycles", &self.pause_cycles),

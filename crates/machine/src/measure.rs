@@ -9,7 +9,7 @@ use std::iter::{repeat_n, zip};
 use std::path::Path;
 
 use crate::machine::toml;
-use crate::{Error, Machine, Mark, Value, affinity, builtin};
+use crate::{Error, Machine, Mark, Value, affinity, builtin, ticks};
 use topology::Topology;
 
 /// The most pairs of CPUs of each relation that are measured.
@@ -41,14 +41,15 @@ pub fn this_machine(progress: impl FnMut(usize, usize)) -> Result<Measured, Erro
         .map_err(|e| Error::Measure(format!("cannot tell which CPUs to use: {e}")))?
         .into_iter()
         .collect();
-    let begin = system_files::busy_ticks();
+    let begin = ticks::of_all();
     let own = probe::own_ticks();
     let mut measured = measure(topology::read(Path::new("/"), &allowed), progress)?;
     let others = (|| {
-        let ([busy, all], [busy_then, all_then]) = (system_files::busy_ticks()?, begin?);
+        let (begin, end) = (begin?, ticks::of_all()?);
+        let all = end.all - begin.all;
         let own = probe::own_ticks()?.saturating_sub(own?);
-        let others = (busy - busy_then).saturating_sub(own);
-        Some(others as f64 / (all - all_then).max(1) as f64)
+        let others = (all - (end.idle - begin.idle)).saturating_sub(own);
+        Some(others as f64 / all.max(1) as f64)
     })();
     if let Some(share) = others.filter(|&share| share > BEARABLE) {
         mark_busy(&mut measured, share);
@@ -81,7 +82,7 @@ fn measure(topology: Topology, mut progress: impl FnMut(usize, usize)) -> Result
     if topology.cpus.len() < 2 {
         return Err(Error::Measure("it takes two CPUs".into()));
     }
-    let mut machine = Machine::parse(&skeleton(&topology), "this machine")?;
+    let mut machine = Machine::parse(&skeleton(&topology, &COSTS), "this machine")?;
     let mut warnings = topology.warnings;
     let [l1, l2, llc] = topology.caches.unwrap_or_else(|| {
         warnings.push("sysfs does not tell the cache sizes: usual ones assumed".into());
@@ -176,15 +177,17 @@ fn set_clock(
     clock: Option<(f64, &'static str)>,
     warnings: &mut Vec<String>,
 ) -> f64 {
-    let (ghz, from) = clock.unwrap_or_else(|| {
-        warnings.push("the clock is unknown: cycles are those of 1 GHz".into());
-        (1.0, "assumed")
-    });
-    let value = match from {
-        "assumed" => inferred(ghz, from),
-        system_files::CPUINFO => inferred(ghz, "/proc/cpuinfo, perhaps only the clock of a moment"),
-        _ => measured(ghz, from),
+    let value = match clock {
+        Some((ghz, system_files::CPUINFO)) => {
+            inferred(ghz, "/proc/cpuinfo, perhaps only the clock of a moment")
+        }
+        Some((ghz, from)) => measured(ghz, from),
+        None => {
+            warnings.push("the clock is unknown: cycles are those of 1 GHz".into());
+            inferred(1.0, "assumed")
+        }
     };
+    let ghz = value.value;
     set(machine, "clock_ghz", value);
     ghz
 }
@@ -206,15 +209,11 @@ pub fn of_files(root: &Path) -> Result<Measured, Error> {
         usual(values.map(|value| value.value))
     };
     // A cost that no built-in machine has is not described.
-    let text = skeleton(&topology);
-    let known = |line: &&str| match line.split_once(" = ") {
-        Some((key, _)) if key.ends_with("_cycles") || key.ends_with("_ns") => {
-            key == "cache_to_cache_ns" || usual(key).is_some()
-        }
-        _ => true,
-    };
-    let text: Vec<&str> = text.lines().filter(known).collect();
-    let mut machine = Machine::parse(&text.join("\n"), "these files")?;
+    let costs: Vec<&str> = COSTS
+        .into_iter()
+        .filter(|key| usual(key).is_some())
+        .collect();
+    let mut machine = Machine::parse(&skeleton(&topology, &costs), "these files")?;
     let folder = root.file_name().and_then(|name| name.to_str());
     if let Some(name) = folder.filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '-'))
     {
@@ -227,8 +226,7 @@ pub fn of_files(root: &Path) -> Result<Measured, Error> {
     }
     warnings.push("nothing was measured: costs are usual ones of the built-in machines".into());
     set_clock(&mut machine, topology.clock, &mut warnings);
-    let keys: Vec<&str> = machine.costs.list().map(|(key, _)| key).collect();
-    for key in keys {
+    for key in costs {
         let value = usual(key).expect("the others were left out");
         set(&mut machine, key, value);
     }
@@ -284,8 +282,7 @@ fn nearness(machine: &Machine, a: usize, b: usize) -> usize {
 
 /// Makes transfers between NUMA nodes that are further apart take longer, as Linux's distances grow.
 fn scale_by_distance(machine: &mut Machine, topology: &Topology) {
-    let scopes = std::iter::once("machine").chain(topology.levels.iter().map(|(name, _)| *name));
-    for (level, scope) in scopes.enumerate().take(topology.levels.len()) {
+    for (level, (scope, _)) in topology.scopes().enumerate() {
         let Some(Distances { classes, .. }) = distances(topology, level) else {
             continue;
         };
@@ -304,8 +301,23 @@ fn scale_by_distance(machine: &mut Machine, topology: &Topology) {
     }
 }
 
-/// The description without measured values.
-fn skeleton(topology: &Topology) -> String {
+/// The costs that are measured.
+const COSTS: [&str; 11] = [
+    "l1_cycles",
+    "l2_cycles",
+    "llc_cycles",
+    "rmw_cycles",
+    "pause_cycles",
+    "futex_wait_ns",
+    "futex_wake_ns",
+    "wake_cost_ns",
+    "wake_latency_ns",
+    "dram_local_ns",
+    "dram_remote_ns",
+];
+
+/// The description with these costs, without measured values.
+fn skeleton(topology: &Topology, costs: &[&str]) -> String {
     let levels: Vec<String> = topology
         .levels
         .iter()
@@ -322,9 +334,8 @@ fn skeleton(topology: &Topology) -> String {
     let x86 = topology.is_x86;
     let unknown = "{ value = 1, mark = \"I\", source = \"not measured\" }";
     // The innermost unit around two CPUs has more than one unit inside, or is the machine.
-    let scopes = std::iter::once("machine").chain(topology.levels.iter().map(|(name, _)| *name));
     let (mut matrices, mut relations) = (String::new(), String::new());
-    for (level, (scope, (_, counts))) in scopes.zip(&topology.levels).enumerate() {
+    for (level, (scope, counts)) in topology.scopes().enumerate() {
         if counts.iter().all(|count| *count == 1) {
             continue;
         }
@@ -359,14 +370,15 @@ fn skeleton(topology: &Topology) -> String {
             )
         })
         .collect();
+    let costs: String = costs
+        .iter()
+        .map(|key| format!("{key} = {unknown}\n"))
+        .collect();
     format!(
         "name = \"this-machine\"\ntitle = {}\nmemory_order = \"{}\"\ndirectory = \"{}\"\n\
          clock_ghz = {unknown}\n\
          [topology]\nlevels = [{}]\nnuma = \"{}\"\nllc = \"{}\"\n{matrices}\
-         [costs]\nl1_cycles = {unknown}\nl2_cycles = {unknown}\nllc_cycles = {unknown}\n\
-         rmw_cycles = {unknown}\npause_cycles = {unknown}\nfutex_wait_ns = {unknown}\n\
-         futex_wake_ns = {unknown}\nwake_cost_ns = {unknown}\n\
-         wake_latency_ns = {unknown}\ndram_local_ns = {unknown}\ndram_remote_ns = {unknown}\n{core_types}{relations}",
+         [costs]\n{costs}{core_types}{relations}",
         toml(topology.model.as_deref().unwrap_or("This machine")),
         if x86 { "tso" } else { "weak" },
         if amd || !x86 { "home" } else { "llc" },
@@ -545,7 +557,7 @@ mod tests {
     #[test]
     fn the_skeleton_has_a_relation_for_every_pair() {
         let levels = [("socket", 1), ("cache", 2), ("core", 1), ("thread", 2)];
-        let machine = Machine::parse(&skeleton(&topology(&levels, "socket")), "x").unwrap();
+        let machine = Machine::parse(&skeleton(&topology(&levels, "socket"), &COSTS), "x").unwrap();
         assert_eq!(names(&machine), ["core", "socket"]);
         assert_eq!(machine.title, "a \"quoted\" model");
     }
@@ -555,7 +567,7 @@ mod tests {
         let mut t = topology(&[("socket", 2), ("core", 2), ("thread", 1)], "socket");
         t.levels[1].1 = vec![1, 2];
         t.levels[2].1 = vec![2, 1, 1];
-        let machine = Machine::parse(&skeleton(&t), "x").unwrap();
+        let machine = Machine::parse(&skeleton(&t, &COSTS), "x").unwrap();
         assert_eq!(names(&machine), ["core", "socket", "machine"]);
         assert_eq!(machine.cpus(), 4);
         let nodes: Vec<_> = (0..4).map(|cpu| machine.node_of(cpu)).collect();
@@ -571,7 +583,7 @@ mod tests {
             vec![20, 22, 10, 12],
             vec![22, 24, 12, 10],
         ]);
-        let machine = Machine::parse(&skeleton(&t), "x").unwrap();
+        let machine = Machine::parse(&skeleton(&t, &COSTS), "x").unwrap();
         assert_eq!(
             names(&machine),
             ["node", "socket", "machine.1", "machine.2", "machine.3"]
@@ -595,7 +607,7 @@ mod tests {
             row([28; 3], [17, 15, 10]),
         ]);
         t.distances = Some(rows);
-        let mut machine = Machine::parse(&skeleton(&t), "x").unwrap();
+        let mut machine = Machine::parse(&skeleton(&t, &COSTS), "x").unwrap();
         assert_eq!(names(&machine), ["socket.1", "socket.2", "machine"]);
         let [near, far] = [machine.relation(0, 1), machine.relation(3, 5)];
         assert_eq!([near, far], [0, 1]);
@@ -611,7 +623,7 @@ mod tests {
     fn equal_distances_are_no_hops() {
         let mut t = topology(&[("socket", 2), ("core", 2)], "socket");
         t.distances = Some(vec![vec![10, 21], vec![21, 10]]);
-        let machine = Machine::parse(&skeleton(&t), "x").unwrap();
+        let machine = Machine::parse(&skeleton(&t, &COSTS), "x").unwrap();
         assert_eq!(names(&machine), ["socket", "machine"]);
     }
 

@@ -291,6 +291,7 @@ fn end_children(signal: Signal) -> Vec<Pid> {
         thread::sleep(Duration::from_millis(20));
     }
 }
+
 fn wait_for_the_end() -> ! {
     loop {
         thread::park();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lockworks::topology;
-use lockworks_machine::affinity;
+use lockworks_machine::{affinity, ticks};
 use nix::unistd::{SysconfVar, sysconf};
 use serde::Serialize;
 
@@ -76,42 +76,11 @@ fn model() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Ticks of the CPUs, usually of 10 ms, since the machine started.
-pub struct Ticks {
-    /// Those in which these CPUs were idle, of each CPU.
-    idle: Vec<u64>,
-    /// Those in which the hypervisor kept the machine's CPUs from running.
-    pub steal: u64,
-}
-
-impl Ticks {
-    /// The ticks up to now; those in which CPUs are idle, of these CPUs. None: the system does not report
-    /// them.
-    pub fn look(cpus: &[usize]) -> Option<Self> {
-        let stat = fs::read_to_string("/proc/stat").ok()?;
-        let columns = |cpu: &str| -> Option<Vec<u64>> {
-            let mut lines = stat.lines().map(str::split_whitespace);
-            let line = lines.find_map(|mut line| (line.next()? == cpu).then_some(line))?;
-            line.map(|ticks| ticks.parse().ok()).collect()
-        };
-        let (idle, waiting_for_disks, steal) = (3, 4, 7);
-        let of = |cpu: &usize| {
-            let ticks = columns(&format!("cpu{cpu}"))?;
-            Some(ticks.get(idle)? + ticks.get(waiting_for_disks)?)
-        };
-        Some(Self {
-            idle: cpus.iter().map(of).collect::<Option<_>>()?,
-            steal: *columns("cpu")?.get(steal)?,
-        })
-    }
-
-    /// The time in which the CPUs were idle between `earlier` and now, of all CPUs together.
-    pub fn idle_since(&self, earlier: &Self) -> Option<Duration> {
-        let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
-        let idle = |ticks: &Self| ticks.idle.iter().sum::<u64>();
-        let ticks = idle(self).saturating_sub(idle(earlier));
-        Some(Duration::from_secs_f64(ticks as f64 / per_second as f64))
-    }
+/// The time for which these CPUs have been idle, of all of them together. None: the system does not report it.
+pub fn idle_time(cpus: &[usize]) -> Option<Duration> {
+    let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
+    let ticks = ticks::idle_of(cpus)?;
+    Some(Duration::from_secs_f64(ticks as f64 / per_second as f64))
 }
 
 /// CPU time that the scheduler has withheld from threads. None: the system does not report it.

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lockworks::{RawLock, Statistics, restart_maxima, statistics, thread_attach, topology};
-use lockworks_machine::affinity;
+use lockworks_machine::{affinity, ticks};
 use lockworks_measurements::{
     Activity, Histogram, Timeline, TimelineEvent, TimelineThread, latencies,
 };
 
 use crate::contender::{Contender, Exclusion};
-use crate::host::{Ticks, Withheld, allowed_cpus};
+use crate::host::{Withheld, allowed_cpus, idle_time};
 use crate::peers::PeerLock;
 use crate::workload::{Handoff, Part, Protected, Workload};
 
@@ -189,7 +189,7 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<RunOutcome
     restart_maxima();
     let events = statistics();
     let cpus = allowed_cpus()?;
-    let before = Ticks::look(&cpus);
+    let before = ticks::of_all();
 
     let (start, elapsed, idle, tallies) = thread::scope(|scope| {
         let closed = shared.gate.write().expect("no thread has panicked");
@@ -227,12 +227,12 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<RunOutcome
         let rate = writes / writers / (start - opened).as_secs_f64();
         let rate = if rate.is_finite() { rate } else { f64::MAX };
         shared.timed_every.store(timed_every(rate), Relaxed);
-        let then = Ticks::look(&cpus);
+        let then = idle_time(&cpus);
         shared.phase.store(MEASURED, Release);
         thread::sleep(conditions.duration);
         shared.phase.store(OVER, Relaxed);
         let elapsed = start.elapsed();
-        let idle = (|| Ticks::look(&cpus)?.idle_since(&then?))();
+        let idle = (|| Some(idle_time(&cpus)?.saturating_sub(then?)))();
         let tallies: Vec<Tally> = handles
             .into_iter()
             .map(|handle| handle.join().expect("no thread has panicked"))
@@ -240,7 +240,7 @@ fn torture<E: Exclusion>(lock: &E, conditions: &Conditions) -> Result<RunOutcome
         anyhow::Ok((start, elapsed, idle, tallies))
     })?;
 
-    let steal_ticks = (|| Some(Ticks::look(&cpus)?.steal - before?.steal))();
+    let steal_ticks = (|| Some(ticks::of_all()?.steal - before?.steal))();
     let events = statistics().since(&events);
     let counted = shared.protected.acquisitions();
     let free = tallies.iter().map(|tally| tally.measured.free_ns).sum();

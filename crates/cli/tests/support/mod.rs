@@ -5,9 +5,9 @@ use std::io::Read;
 use std::process::{Command, Output, Stdio};
 use std::str::from_utf8;
 
+use lockworks_machine::affinity;
 use nix::pty::{Winsize, openpty};
-use nix::sched::{CpuSet, sched_getaffinity};
-use nix::unistd::Pid;
+
 use serde_json::Value;
 
 /// The command with these arguments. Settings of Lockworks in the environment of the test run do not
@@ -60,9 +60,8 @@ pub fn assert_refused(output: &Output, words: &[&str]) {
 
 /// Two CPUs that this process may use. None: it may use only one.
 pub fn two_cpus() -> Option<[usize; 2]> {
-    let allowed = sched_getaffinity(Pid::from_raw(0)).expect("the CPUs of this process");
-    let mut cpus = (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap_or(false));
-    Some([cpus.next()?, cpus.next()?])
+    let cpus = affinity::allowed().expect("the CPUs of this process");
+    cpus.first_chunk().copied()
 }
 
 /// The output of the command on a terminal of this width.

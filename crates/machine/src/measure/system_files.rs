@@ -4,18 +4,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The clock ticks in which CPUs have worked so far, those of other guests included, and all ticks.
-pub(super) fn busy_ticks() -> Option<[u64; 2]> {
-    let stat = fs::read_to_string("/proc/stat").ok()?;
-    let line = stat.lines().find(|line| line.starts_with("cpu "))?;
-    // user, nice, system, idle, iowait, irq, softirq, steal
-    let words = line.split_whitespace().skip(1).take(8);
-    let ticks: Vec<u64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
-    let idle = ticks.get(3)? + ticks.get(4)?;
-    let all = ticks.iter().sum();
-    Some([all - idle, all])
-}
-
 /// A Linux list such as `0-3,8`, from a file. None: there is no file, or no list in it.
 pub(super) fn list(path: &Path) -> Option<BTreeSet<usize>> {
     parse_list(&fs::read_to_string(path).ok()?)

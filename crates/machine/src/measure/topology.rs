@@ -31,6 +31,16 @@ pub(super) struct Topology {
     pub warnings: Vec<String>,
 }
 
+impl Topology {
+    /// The units around those of each level, with the number of these in each of them: the innermost unit around
+    /// two CPUs has more than one unit inside.
+    pub(super) fn scopes(&self) -> impl Iterator<Item = (&'static str, &[usize])> {
+        let around = self.levels.iter().map(|(name, _)| *name);
+        let around = std::iter::once("machine").chain(around);
+        around.zip(self.levels.iter().map(|(_, counts)| &counts[..]))
+    }
+}
+
 /// Cores of one type.
 #[derive(Debug, PartialEq)]
 pub(super) struct CoreType {
