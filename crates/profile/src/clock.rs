@@ -14,19 +14,35 @@ pub struct Now {
 }
 
 impl Now {
-    /// The present.
+    /// The present. Of several readings of both clocks, it is the one that took least: between the two, the thread
+    /// may have been preempted.
     pub fn get() -> Result<Self> {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the counter of a processor of this kind can always be read.
-        let counter = unsafe { std::arch::x86_64::_rdtsc() };
-        #[cfg(not(target_arch = "x86_64"))]
-        let counter = 0;
-        let now = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
-        Ok(Self {
-            ns: now.num_nanoseconds() as u64,
-            counter,
-        })
+        let reading = || -> Result<_> {
+            let counter = counter();
+            let ns = clock_gettime(ClockId::CLOCK_MONOTONIC)?.num_nanoseconds() as u64;
+            Ok((self::counter().wrapping_sub(counter), Self { ns, counter }))
+        };
+        let mut best = reading()?;
+        for _ in 1..READINGS {
+            let other = reading()?;
+            if other.0 < best.0 {
+                best = other;
+            }
+        }
+        Ok(best.1)
     }
+}
+
+/// How often the clocks are read for one point in time.
+const READINGS: usize = 4;
+
+/// The time stamp counter; 0 on processors without.
+fn counter() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the counter of a processor of this kind can always be read.
+    return unsafe { std::arch::x86_64::_rdtsc() };
+    #[cfg(not(target_arch = "x86_64"))]
+    0
 }
 
 /// The clock of a record.
