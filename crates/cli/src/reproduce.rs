@@ -203,6 +203,9 @@ fn summary(reproductions: &[Reproduction]) -> String {
     format!("Mean absolute errors\n{table}\n")
 }
 
+/// From this error of the first column's figures on, only ratios count.
+const RATES_FAIL_PERCENT: f64 = 50.0;
+
 /// The unit of a table's errors.
 fn unit(r: &Reproduction) -> &'static str {
     if r.errors_are_points { "points" } else { "%" }
@@ -236,6 +239,14 @@ fn text(r: &Reproduction) -> String {
             text.push_str(&format!("  {error:5.1} {unit}"));
         }
         text.push('\n');
+    }
+    if let (true, Some(stock)) = (judged_apart, r.columns.first())
+        && stock.mean_absolute_error_percent > RATES_FAIL_PERCENT
+    {
+        text.push_str(&format!(
+            "Ratios only: the figures of {} are off by {:.0} %, so rates mean nothing here.\n",
+            stock.column, stock.mean_absolute_error_percent
+        ));
     }
     match &r.fitted {
         Some(fitted) => text.push_str(&fit_text(r, fitted)),

@@ -4,6 +4,7 @@
 mod relations;
 mod sources;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
@@ -30,6 +31,8 @@ struct File {
     memory_order: MemoryOrder,
     directory: Directory,
     clock_ghz: Value,
+    #[serde(default)]
+    contested: BTreeMap<String, String>,
     #[serde(deserialize_with = "table")]
     topology: Topology,
     #[serde(deserialize_with = "table")]
@@ -134,6 +137,7 @@ fn build(file: File, file_of: &dyn Fn(&Range<usize>) -> usize) -> Result<Machine
         memory_order: file.memory_order,
         directory: file.directory,
         clock_ghz: file.clock_ghz,
+        contested: file.contested,
         costs: file.costs,
         core_types,
         core_type_of,

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -158,6 +159,9 @@ pub struct Machine {
     pub memory_order: MemoryOrder,
     /// Where requests for a line are ordered.
     pub directory: Directory,
+    /// The locks about which measurements of others contradict predictions for such machines, each with
+    /// what they measured.
+    pub contested: BTreeMap<String, String>,
     pub(crate) clock_ghz: Value,
     pub(crate) costs: Costs,
     pub(crate) core_types: Vec<CoreType>,
@@ -404,6 +408,14 @@ impl Machine {
         }
     }
 
+    /// A sentence for each of the locks whose predictions on this machine are contested.
+    pub fn contested<'a>(&'a self, locks: &'a [&str]) -> impl Iterator<Item = String> + 'a {
+        let contested = self.contested.iter();
+        contested
+            .filter(|(lock, _)| locks.contains(&lock.as_str()))
+            .map(|(lock, why)| format!("Contested: {lock} on {}: {why}.", self.name))
+    }
+
     /// The description as TOML that [`Machine::parse`] reads back.
     pub fn to_toml(&self) -> String {
         let scope = |level| toml(self.scope_name(level));
@@ -420,6 +432,10 @@ impl Machine {
             scope(Some(self.llc)),
         );
         // Writing to a String cannot fail.
+        if !self.contested.is_empty() {
+            let at = out.find("\n\n[topology]").expect("the topology is written");
+            out.insert_str(at, &format!("\ncontested = {}", toml(&self.contested)));
+        }
         for hops in &self.hops {
             let _ = write!(
                 out,

@@ -9,6 +9,7 @@ use lockworks_machine::{Machine, Mark};
 use lockworks_names::command_line::{self as names, percent, unknown};
 
 use crate::comparison::{self, MOST_THREADS, SimulatedHost, SimulationPlan};
+use crate::doubt::Doubt;
 use crate::{Placement, Scenario, ScenarioValue, SetError, Workload};
 
 /// The machine of simulations that name none.
@@ -111,6 +112,10 @@ pub struct SimOptions {
     /// Give threads with an odd number priority, so that CNA never passes over them
     #[arg(long, hide_short_help = true)]
     odd_priority: bool,
+
+    /// Give each seed a machine of its own: values are drawn from the ranges that their marks leave
+    #[arg(long)]
+    pub doubt: bool,
 
     /// Change a value of machine, workload or model, such as machine.rmw_cycles=30; --json lists
     /// the values
@@ -282,6 +287,9 @@ impl SimOptions {
             seed: self.seed,
             seeds,
             recorded: 0,
+            doubt: self.doubt.then(|| Doubt {
+                known: self.set.iter().map(|(key, _)| key.clone()).collect(),
+            }),
         })
     }
 }

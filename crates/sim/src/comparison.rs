@@ -1,5 +1,6 @@
 //! Simulations of several locks with several numbers of threads.
 
+use crate::doubt::Doubt;
 use crate::{EngineCounts, Placement, Run, Scenario, Sharing, SharingCounts, SimulationOutcome};
 use anyhow::{Context, Result};
 use lockworks::{LockType, Settings, fairness};
@@ -178,6 +179,8 @@ pub struct SimulationPlan {
     pub seeds: u64,
     /// The number of events in the timeline of a row. 0: rows have none.
     pub recorded: usize,
+    /// With doubt, each seed has a machine of its own. None: all have the machine of the scenario.
+    pub doubt: Option<Doubt>,
 }
 
 /// Gives each row its ratio to the row of the reference lock with as many threads.
@@ -260,8 +263,13 @@ pub fn simulate(
     let all_threads = threads * guests;
     let sharing = plan.host.sharing(all_threads);
     let run = |by: u64| {
+        let seed = plan.seed.wrapping_add(by);
+        let other = plan
+            .doubt
+            .as_ref()
+            .map(|doubt| doubt.machine(&plan.scenario, seed));
         let run = Run {
-            scenario: &plan.scenario,
+            scenario: other.as_ref().unwrap_or(&plan.scenario),
             lock,
             threads: all_threads,
             placement: plan.placement.with_seed_moved(by),
@@ -269,7 +277,7 @@ pub fn simulate(
             seconds: plan.ms / 1e3,
             tunables: plan.tunables,
             odd_threads_have_priority: plan.odd_priority,
-            seed: plan.seed.wrapping_add(by),
+            seed,
         };
         let recorded = if by == 0 { plan.recorded } else { 0 };
         let outcome = run.record(recorded);

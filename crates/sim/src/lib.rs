@@ -7,6 +7,7 @@
 
 pub mod command_line;
 pub mod comparison;
+pub mod doubt;
 mod engine;
 mod event_queue;
 mod hooks;

@@ -39,6 +39,12 @@ pub struct ScenarioValue {
     pub key: String,
     /// The value itself.
     pub value: f64,
+    /// The lowest figure that was found, if the description has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// The highest figure that was found, if the description has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
     /// The unit of the value.
     pub unit: String,
     /// How well it is known.
@@ -108,7 +114,7 @@ impl Scenario {
     }
 
     /// Returns the range of values with which a simulation makes sense.
-    fn bounds(&self, key: &str) -> (f64, f64) {
+    pub(crate) fn bounds(&self, key: &str) -> (f64, f64) {
         match key {
             "model.request_share" => (0.05, 0.95),
             "model.transfer_spread" => (0.0, 0.9),
@@ -140,6 +146,8 @@ impl Scenario {
             .map(|(key, v, unit)| ScenarioValue {
                 key,
                 value: v.value,
+                low: v.low,
+                high: v.high,
                 unit,
                 mark: v.mark,
                 source: v.source.clone(),
@@ -147,6 +155,8 @@ impl Scenario {
         let model = self.parameters.iter().map(|p| ScenarioValue {
             key: format!("model.{}", p.key),
             value: p.value,
+            low: None,
+            high: None,
             unit: p.unit.to_owned(),
             mark: p.mark,
             source: p.source.clone(),

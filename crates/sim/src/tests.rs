@@ -9,6 +9,7 @@ mod properties;
 mod runs;
 mod sharing;
 mod workload_files;
+mod workload_keys;
 mod workloads;
 
 use lockworks::LockType;

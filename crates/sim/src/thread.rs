@@ -49,8 +49,13 @@ pub(crate) fn park(address: usize, value: u32) {
 /// Runs `call` in the kernel, where a thread that shares its CPU keeps it unless the thread sleeps.
 /// If another thread is due to run, it gets the CPU when the call ends.
 pub(crate) fn system_call(call: impl FnOnce()) {
+    // Computed time passes with the next operation: that before the call outside of the kernel, and that
+    // of the call in it.
+    let pass = || operate(Op::new(Kind::Fence, 0, 0));
+    pass();
     with(|c| c.engine.enter_kernel());
     call();
+    pass();
     if with(|c| c.engine.leave_kernel()) {
         sleep(0.0);
     }

@@ -48,6 +48,8 @@ pub struct Workload {
     pub name: String,
     /// The description of the workload in one line.
     pub title: String,
+    /// Why absolute rates mean nothing, and only ratios of locks do. None: rates are predictions too.
+    pub ratios_only: Option<String>,
     placement: Option<Placement>,
     constants: BTreeMap<String, Value>,
     file: Arc<File>,
@@ -103,6 +105,7 @@ impl Workload {
         let workload = Self {
             name: description.name.clone(),
             title: description.title.clone(),
+            ratios_only: description.ratios_only.clone(),
             placement: None,
             constants: description.constants.clone(),
             file: Arc::new(File {

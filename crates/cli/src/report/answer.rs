@@ -22,10 +22,11 @@ fn heading(title: String, what: String, how_sure: String, lock: &str) -> Heading
 
 /// For another machine: what `lockworks regret` recommends.
 pub fn for_machine(machine: &str, predicted: Option<&RegretReport>) -> Heading {
+    let contested = predicted.map_or_else(String::new, |report| report.contested.join(" "));
     let how_sure = format!(
         "This is predicted: nothing was measured on {machine}. `lockworks reproduce all` shows how far \
          predictions of published tables are off, and `lockworks machines validate` those for the machine it \
-         runs on."
+         runs on. {contested}"
     );
     let answer = predicted.map_or_else(String::new, |report| report.answer.clone());
     let taken = predicted.and_then(RegretReport::taken).unwrap_or("mutex");

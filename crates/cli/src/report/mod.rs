@@ -191,7 +191,7 @@ impl ReportArgs {
     /// Which lock to take on another machine.
     fn for_machine(&self, machine: &str, directory: &Path) -> Result<(Heading, Vec<Part>)> {
         let mut evidence = Evidence::new(directory, &[], 3);
-        let predicted = predict(&mut evidence, &shlex::try_quote(machine)?);
+        let predicted = predict(&mut evidence, &shlex::try_quote(machine)?, " --doubt");
         self.check_and_reproduce(&mut evidence);
         let answer = answer::for_machine(machine, predicted.as_ref());
         Ok((answer, evidence.parts))
@@ -232,7 +232,7 @@ impl ReportArgs {
                 found(report, violations.last())
             },
         );
-        predict(&mut evidence, &format!("{here},{BIGGER}"));
+        predict(&mut evidence, &format!("{here},{BIGGER}"), "");
         self.check_and_reproduce(&mut evidence);
         let host = Host::look()?;
         let answer = answer::for_this_machine(&host, measured.as_ref(), validated.as_ref());
@@ -275,10 +275,11 @@ impl ReportArgs {
     }
 }
 
-/// All locks on machines, with every number of threads.
-fn predict(evidence: &mut Evidence, machines: &str) -> Option<RegretReport> {
+/// All locks on machines, with every number of threads. `doubt`: the option for machines that the
+/// descriptions could mean as well.
+fn predict(evidence: &mut Evidence, machines: &str, doubt: &str) -> Option<RegretReport> {
     let store = evidence.directory.join("cells.jsonl");
-    let command = format!("regret --machine {machines} --ms 5 --oversubscribed");
+    let command = format!("regret --machine {machines} --ms 5 --oversubscribed{doubt}");
     let add = |mut args: RegretArgs| {
         args.store = store;
         let report = args.simulate(args.plan()?)?;

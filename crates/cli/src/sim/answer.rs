@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use lockworks_sim::comparison::SimulationRow;
+use lockworks_sim::comparison::{SimulationPlan, SimulationRow};
+use lockworks_sim::doubt::Deciding;
 use lockworks_ui::figures::{counted, three_digits};
 
 /// The answer over all rows.
@@ -20,6 +21,8 @@ pub struct Answer {
     pub too_short_for_fairness: Vec<ShortRun>,
     #[serde(skip)]
     reference: &'static str,
+    #[serde(skip)]
+    doubt: bool,
     #[serde(skip)]
     seeds: usize,
     #[serde(skip)]
@@ -41,9 +44,12 @@ pub struct Fastest {
     pub reference_ratio_range: Option<[f64; 2]>,
     /// The other locks that are at least as fast with one of the seeds.
     pub level: Vec<&'static str>,
-    /// The number of locks.
-    #[serde(skip)]
-    pub locks: usize,
+    /// The number of seeds with which the lock is the fastest: with doubt, the number of machines.
+    pub fastest_with: usize,
+    /// With doubt: the value of the machine that decides most about the ratio to the second lock.
+    pub decided_by: Option<Deciding>,
+    /// Whether no lock is faster than another by 1 %.
+    pub all_level: bool,
 }
 
 /// A lock's distance from the fastest lock, over all numbers of threads.
@@ -79,15 +85,16 @@ const CHANGES_PER_NODE: u64 = 10;
 const ENOUGH_MS: f64 = 400.0;
 
 impl Answer {
-    /// The answer that these rows give, with `reference` as the lock that others are compared with, on
-    /// a machine with so many NUMA nodes, in runs of so many milliseconds.
-    pub fn of(rows: &[SimulationRow], reference: &'static str, nodes: usize, ms: f64) -> Self {
+    /// The answer that these rows of the plan give, with `reference` as the lock that others are
+    /// compared with.
+    pub fn of(rows: &[SimulationRow], reference: &'static str, plan: &SimulationPlan) -> Self {
+        let (nodes, ms) = (plan.scenario.machine.nodes(), plan.ms);
         let by_threads: Vec<&[SimulationRow]> =
             rows.chunk_by(|a, b| a.threads == b.threads).collect();
         let compared = by_threads.iter().filter(|rows| rows.len() > 1);
         Self {
             by_threads: compared
-                .filter_map(|rows| fastest(rows, reference))
+                .filter_map(|rows| fastest(rows, reference, plan))
                 .collect(),
             overall: overall(&by_threads),
             too_short_for_fairness: rows
@@ -102,6 +109,7 @@ impl Answer {
                 })
                 .collect(),
             reference,
+            doubt: plan.doubt.is_some(),
             ms,
             seeds: rows
                 .first()
@@ -114,12 +122,12 @@ impl Answer {
         let mut text = String::new();
         let crowded = |fastest: &&Fastest| fastest.cpus.is_some_and(|cpus| cpus < fastest.threads);
         for fastest in &self.by_threads {
-            let seeds = if crowded(&fastest) && self.ms < ENOUGH_MS {
+            let seeds = if crowded(&fastest) && self.ms < ENOUGH_MS && !self.doubt {
                 1
             } else {
                 self.seeds
             };
-            fastest.write(self.reference, seeds, &mut text);
+            fastest.write(self.reference, seeds, self.doubt, &mut text);
         }
         if let Some(crowded) = self.by_threads.iter().rfind(crowded) {
             let (threads, cpus) = (crowded.threads, crowded.cpus.unwrap_or_default());
@@ -173,9 +181,10 @@ impl Answer {
 }
 
 impl Fastest {
-    fn write(&self, reference: &str, seeds: usize, text: &mut String) {
-        if self.threads == 1 && self.level.len() + 1 == self.locks {
-            *text += "1 thread: nobody waits, and no lock is faster than the others.\n";
+    fn write(&self, reference: &str, seeds: usize, doubt: bool, text: &mut String) {
+        if self.all_level {
+            let threads = counted(self.threads as u64, "thread");
+            let _ = writeln!(text, "{threads}: no lock is faster than another by 1 %.");
             return;
         }
         let _ = write!(
@@ -194,12 +203,24 @@ impl Fastest {
                 let _ = write!(text, " ({least} to {most})");
             }
         }
-        if seeds > 1 {
+        if doubt {
+            let _ = write!(
+                text,
+                ", in {} of {seeds} machines like this one",
+                self.fastest_with
+            );
+        } else if seeds > 1 {
             *text += match self.level.is_empty() {
                 true => ", with every seed",
                 false => ", but not with every seed faster than ",
             };
             *text += &self.level.join(", ");
+        }
+        if let Some(Deciding { key, correlation }) = &self.decided_by {
+            let _ = write!(
+                text,
+                "; {key} decides most (correlation with its lead {correlation:.1})"
+            );
         }
         *text += ".\n";
     }
@@ -207,7 +228,7 @@ impl Fastest {
 
 /// The fastest of these rows, which have the same number of threads. Of equal locks it is the
 /// reference.
-fn fastest(rows: &[SimulationRow], reference: &str) -> Option<Fastest> {
+fn fastest(rows: &[SimulationRow], reference: &str, plan: &SimulationPlan) -> Option<Fastest> {
     let order = |a: &&SimulationRow, b: &&SimulationRow| {
         let rate = a.operations_per_second.total_cmp(&b.operations_per_second);
         rate.then((a.lock == reference).cmp(&(b.lock == reference)))
@@ -219,17 +240,37 @@ fn fastest(rows: &[SimulationRow], reference: &str) -> Option<Fastest> {
         let pairs = rates.iter().zip(&other.operations_per_second_by_seed);
         pairs.into_iter().all(|(best, other)| best > other)
     };
+    let rates = |row: &SimulationRow| row.operations_per_second_by_seed.clone();
+    let second = others.clone().max_by(order);
+    let lead = second.map(|second| {
+        let pairs = rates(best).into_iter().zip(rates(second));
+        pairs
+            .map(|(best, second)| best / second)
+            .collect::<Vec<f64>>()
+    });
+    let doubt = plan.doubt.as_ref().zip(lead.filter(|_| best.threads > 1));
+    let beaten_with = |seed: usize| {
+        let mut others = others.clone();
+        others.any(|row| row.operations_per_second_by_seed[seed] > rates(best)[seed])
+    };
+    let seeds = 0..best.operations_per_second_by_seed.len();
     Some(Fastest {
+        fastest_with: seeds.filter(|&seed| !beaten_with(seed)).count(),
+        decided_by: doubt
+            .and_then(|(doubt, lead)| doubt.deciding(&plan.scenario, plan.seed, &lead)),
         threads: best.threads,
         cpus: best.sharing.as_ref().map(|sharing| sharing.cpus),
         lock: best.lock,
         reference_ratio: best.reference_ratio.map(|ratio| ratio.median),
         reference_ratio_range: best.reference_ratio.map(|ratio| [ratio.min, ratio.max]),
         level: others
+            .clone()
             .filter(|row| !beaten_with_each_seed(row))
             .map(|row| row.lock)
             .collect(),
-        locks: rows.len(),
+        all_level: rows
+            .iter()
+            .all(|row| best.operations_per_second < 1.01 * row.operations_per_second),
     })
 }
 

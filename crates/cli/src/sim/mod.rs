@@ -8,10 +8,12 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
+use itertools::Itertools;
 use lockworks::{LockType, Settings};
 use lockworks_sim::{ScenarioValue, Workload};
 use serde::Serialize;
 
+use lockworks_ui::figures::counted;
 use lockworks_ui::interruption;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
@@ -33,9 +35,10 @@ pub struct SimArgs {
     #[arg(long)]
     workloads: bool,
 
-    /// Number of seeds that each lock runs with; the table has the median
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>, hide_short_help = true)]
-    seeds: u64,
+    /// Number of seeds that each lock runs with; the table has the median [default: 3, or 40 with
+    /// --doubt]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, hide_short_help = true)]
+    seeds: Option<u64>,
 
     /// The lock that others are compared with [default: qspinlock if it runs, else the first]
     #[arg(long, value_name = "LOCK", hide_short_help = true)]
@@ -75,6 +78,10 @@ Columns of the table:
   moved     CNA only: number of waiters moved to the secondary queue
   flushed   CNA only: number of times that the secondary queue was served
 
+With --doubt, the answer says in how many machines like the described one a lock is the fastest, and \
+which value decides. Without a range of its own, a value may be off by 5 % if it was measured on that \
+part (E), 15 % if on a sibling (S), 25 % if recalled (R), and a factor of 2 if inferred (I).
+
 The answer below the table names the fastest lock of each number of threads. Locks \
 are compared seed by seed. With another seed, a placement at random changes too.
 
@@ -87,6 +94,7 @@ Examples:
   lockworks sim --lock qspinlock,cna --threads 1,18,72,142
   lockworks sim --machine epyc-9654-nps12 --workload locktorture-new \\
       --threads 384 --json
+  lockworks sim --lock qspinlock,cna,mutex --threads 8,72 --doubt --ms 10
   lockworks sim --lock tas,qspinlock --threads 16,64 --cpus 16 --ms 500
   lockworks sim --lock rwlock,mutex --readers 99.9 --machine epyc-9654-nps4 --threads 96,384
   lockworks sim --machine haswell-ex-4 --workload kernel_build \\
@@ -95,6 +103,9 @@ Examples:
 
 A workload of your own, which docs/guides/workloads.md shows how to write:
   lockworks sim --workload ./mine.toml";
+
+/// The number of machines that --doubt draws.
+const MACHINES_OF_DOUBT: u64 = 40;
 
 /// The list of all workloads.
 fn list_workloads(as_json: bool) -> Result<String> {
@@ -132,12 +143,18 @@ struct SimulationResults {
     virtual_milliseconds: f64,
     seed: u64,
     seeds: u64,
+    /// Whether each seed had a machine of its own.
+    doubt: bool,
     reference: &'static str,
     tunables: Settings,
     odd_priority: bool,
     values: Vec<ScenarioValue>,
     rows: Vec<SimulationRow>,
     answer: Answer,
+    /// What measurements of others say against these predictions.
+    contested: Vec<String>,
+    /// Why the rates mean nothing, and only ratios of locks do.
+    ratios_only: Option<String>,
 }
 
 /// The lock that others are compared with, which must be one of those that run.
@@ -161,7 +178,8 @@ fn results(
 ) -> SimulationResults {
     comparison::compare_with(reference, &mut rows);
     let scenario = &plan.scenario;
-    let answer = Answer::of(&rows, reference, scenario.machine.nodes(), plan.ms);
+    let locks: Vec<&str> = plan.locks.iter().map(|lock| lock.name()).collect();
+    let answer = Answer::of(&rows, reference, plan);
     SimulationResults {
         machine: scenario.machine.name.clone(),
         workload: scenario.workload.name.clone(),
@@ -172,12 +190,15 @@ fn results(
         virtual_milliseconds: plan.ms,
         seed: plan.seed,
         seeds: plan.seeds,
+        doubt: plan.doubt.is_some(),
         reference,
         tunables: plan.tunables,
         odd_priority: plan.odd_priority,
         values: scenario.values(),
         rows,
         answer,
+        contested: scenario.machine.contested(&locks).collect(),
+        ratios_only: scenario.workload.ratios_only.clone(),
     }
 }
 
@@ -200,7 +221,12 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
     }
     let plan = Arc::new(SimulationPlan {
         recorded: args.trace.as_ref().map_or(0, |_| timeline::RECORDED_EVENTS),
-        ..args.options.plan(args.seeds)?
+        ..args
+            .options
+            .plan(args.seeds.unwrap_or(match args.options.doubt {
+                true => MACHINES_OF_DOUBT,
+                false => 3,
+            }))?
     });
     let reference = reference(args.reference.as_deref(), &plan.locks)?;
     let finished = Arc::new(Mutex::new(Vec::new()));
@@ -236,7 +262,6 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
             points.len()
         );
     });
-    let mut failed = false;
     let bar = progress::runs(plan.points().len(), &plan.scenario.machine.name);
     let on_row = |row: &Result<SimulationRow>| {
         if let Ok(row) = row {
@@ -247,16 +272,22 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
     };
     let rows = comparison::run(&plan, on_row);
     bar.finish_and_clear();
-    let rows: Vec<SimulationRow> = rows
-        .into_iter()
-        .filter_map(|row| {
-            row.inspect_err(|error| {
-                failed = true;
-                eprintln!("lockworks: {error:#}");
-            })
-            .ok()
-        })
-        .collect();
+    let (rows, errors): (Vec<_>, Vec<_>) = rows.into_iter().partition_result();
+    // What refuses one run often refuses all of them.
+    let by_cause = errors
+        .iter()
+        .into_group_map_by(|error| error.root_cause().to_string());
+    for alike in by_cause.values() {
+        let others = match alike.len() - 1 {
+            0 => String::new(),
+            n => format!(" ({} more failed so)", counted(n as u64, "run")),
+        };
+        eprintln!("lockworks: {:#}{others}", alike[0]);
+    }
+    if rows.is_empty() {
+        return Ok(ExitCode::FAILURE);
+    }
+    let mut failed = !errors.is_empty();
     for row in rows.iter().filter(|row| row.violations > 0) {
         failed = true;
         eprintln!(

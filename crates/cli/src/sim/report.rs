@@ -14,12 +14,17 @@ use lockworks_ui::waiters::node_queues;
 /// The machine and the workload, the table, the answer, and the counts that the table has not.
 pub fn text(scenario: &Scenario, results: &SimulationResults) -> String {
     let seeds = match results.seeds {
+        n if results.doubt => format!("medians over {n} machines like this one"),
         1 => format!("seed {}", results.seed),
         n => format!("medians over {n} seeds from {}", results.seed),
     };
+    let ratios_only = &scenario.workload.ratios_only;
+    let ratios_only = ratios_only
+        .as_ref()
+        .map_or_else(String::new, |why| format!("Ratios only: {why}. "));
     let about = format!(
-        "{}\n{}; threads placed {}, {} ms of virtual time, {seeds}\nPredicted. {} --json lists all \
-         values with their sources.",
+        "{}\n{}; threads placed {}, {} ms of virtual time, {seeds}\nPredicted. {ratios_only}{} --json \
+         lists all values with their sources.",
         scenario.machine.title,
         scenario.workload.title,
         results.placement,
@@ -27,11 +32,16 @@ pub fn text(scenario: &Scenario, results: &SimulationResults) -> String {
         inferred(&results.values),
     );
     let counts: String = results.rows.iter().map(counts).collect();
+    let contested = results
+        .contested
+        .iter()
+        .map(|sentence| format!("{sentence}\n"));
+    let answer = results.answer.text() + &contested.collect::<String>();
     format!(
         "{}\n{}\n{}{}",
         terminal::prose(&about),
         table(results),
-        terminal::prose(&results.answer.text()),
+        terminal::prose(&answer),
         terminal::prose(&counts)
     )
 }
@@ -170,8 +180,12 @@ impl Draw for SimulationResults {
             [row.operations_per_second, low, seeds.fold(0.0, f64::max)]
         });
         let (fairness, _) = points(|row| [row.fairness.unwrap_or(f64::NAN); 3]);
+        let over = match self.doubt {
+            true => "machines like the described one",
+            false => "seeds",
+        };
         let text =
-            format!("The median over the seeds; bars show the lowest and the highest.{left_out}");
+            format!("The median over the {over}; bars show the lowest and the highest.{left_out}");
         let [rate, factor] = ["operations a second", "fairness factor"].map(str::to_owned);
         vec![
             figure("throughput", text, rate, true, rates),

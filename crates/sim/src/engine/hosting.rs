@@ -241,16 +241,18 @@ impl Engine {
 
     /// Whether another runner on the core of the current one works, and neither sleeps nor spins.
     pub(crate) fn shares_core(&self) -> bool {
+        let works = |c: u16| {
+            let state = self.cpus[usize::from(c)].state;
+            !matches!(state, State::Waiting | State::Missing | State::Parked)
+        };
         let Some(hosting) = &self.hosting else {
-            return false;
+            let mut others = self.model().others_on_core(self.current);
+            return others.any(works);
         };
         let processor = hosting.processor(self.current);
         let other =
             hosting.siblings[processor].and_then(|other| hosting.scheduler.running_on(other));
-        other.is_some_and(|c| {
-            let cpu = &self.cpus[usize::from(c)];
-            !matches!(cpu.state, State::Waiting | State::Missing | State::Parked)
-        })
+        other.is_some_and(works)
     }
 
     /// Disables preemption of the current runner.

@@ -18,6 +18,8 @@ use super::amount::Amount;
 pub(super) struct Description {
     pub(super) name: String,
     pub(super) title: String,
+    /// Why absolute rates mean nothing, and only ratios of locks do.
+    pub(super) ratios_only: Option<String>,
     /// The placement of the threads that applies unless the user chooses another one.
     pub(super) placement: Spanned<String>,
     /// The number of threads in a group, for the placement `gather`.
@@ -71,8 +73,6 @@ pub(super) struct Memory {
     /// The offset of the data behind a lock, in bytes from the lock's beginning. If the lock is
     /// larger, the data begins at its end.
     pub(super) data_at: Option<Spanned<Amount>>,
-    /// The initial count of a lockref.
-    pub(super) references: Option<Spanned<Amount>>,
     /// The time of a system call to wait or to wake, for a blocking mutex.
     pub(super) syscall_ns: Option<Spanned<Amount>>,
     /// The time for which a system call holds the lock of the futex bucket, besides its accesses to

@@ -42,7 +42,6 @@ pub(super) struct Layout<'a> {
     pub(super) is_one: bool,
     pub(super) data_bytes: usize,
     data_at: usize,
-    references: u64,
     syscall_ns: f64,
     bucket_critical_ns: f64,
 }
@@ -81,14 +80,12 @@ impl<'a> Layout<'a> {
             count,
             bytes,
             data_at,
-            references,
             syscall_ns,
             bucket_critical_ns,
         } = described.get_ref();
-        let keys: [KeyOfKinds<'_>; 5] = [
+        let keys: [KeyOfKinds<'_>; 4] = [
             ("bytes", bytes, &[MemoryKind::Data, MemoryKind::Lock]),
             ("data_at", data_at, &[MemoryKind::Lock]),
-            ("references", references, &[MemoryKind::Lockref]),
             ("syscall_ns", syscall_ns, &[MemoryKind::FutexMutex]),
             (
                 "bucket_critical_ns",
@@ -122,7 +119,6 @@ impl<'a> Layout<'a> {
             is_one: count.is_none(),
             data_bytes: whole("bytes", bytes, 1.0..=MAX_BYTES, usual_bytes)?,
             data_at: whole("data_at", data_at, 0.0..=MAX_BYTES, ALIGNMENT)?,
-            references: whole("references", references, 0.0..=1e9, 1)? as u64,
             syscall_ns: time("syscall_ns", syscall_ns)?,
             bucket_critical_ns: time("bucket_critical_ns", bucket_critical_ns)?,
         })
@@ -152,7 +148,7 @@ impl<'a> Layout<'a> {
             MemoryKind::FutexMutex => {
                 Piece::FutexMutex(Mutex::new(self.syscall_ns, self.bucket_critical_ns, setup))
             }
-            MemoryKind::Lockref => Piece::Lockref(setup.lockref(self.name, self.references)),
+            MemoryKind::Lockref => Piece::Lockref(setup.lockref(self.name, 1)),
         }
     }
 }

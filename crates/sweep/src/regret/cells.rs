@@ -1,6 +1,7 @@
 //! Cells, the points of each, and what was measured there.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 
 use anyhow::Result;
@@ -72,13 +73,19 @@ pub struct Plan {
     pub fair: f64,
     /// The number of worst cells to list.
     pub listed: usize,
+    /// The number of seeds.
+    pub seeds: usize,
+    /// Whether each seed has machines of its own.
+    pub doubt: bool,
 }
 
 /// The figures of a lock in a cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Figures {
-    /// Operations a second.
+    /// Operations a second: the median over the seeds.
     pub operations_per_second: f64,
+    /// The least and the greatest of the seeds.
+    pub range: [f64; 2],
     /// The fairness factor. 1 if there was no operation.
     pub fairness: f64,
 }
@@ -129,8 +136,13 @@ impl Plan {
         self.locks.iter().position(|lock| *lock == name)
     }
 
-    /// The cells that are finished.
+    /// The cells that are finished, with the medians over the seeds.
     pub fn measured(&self, results: &Results) -> Result<Vec<Measured>> {
+        self.measured_with(results, 0..self.seeds)
+    }
+
+    /// The cells that are finished, with the medians over some of the seeds.
+    pub fn measured_with(&self, results: &Results, seeds: Range<usize>) -> Result<Vec<Measured>> {
         let finished = |(key, _): &(String, Point)| results.has(key) && !results.failed(key);
         let cells = self
             .cells
@@ -138,7 +150,10 @@ impl Plan {
             .filter(|planned| planned.points().all(finished));
         cells
             .map(|planned| {
-                let figures = planned.points.iter().map(|points| median(points, results));
+                let figures = planned
+                    .points
+                    .iter()
+                    .map(|points| median(&points[seeds.clone()], results));
                 let figures: Vec<Figures> = figures.collect::<Result<_>>()?;
                 Ok(Measured::new(planned.cell.clone(), figures, self.fair))
             })
@@ -163,11 +178,17 @@ fn median(points: &[(String, Point)], results: &Results) -> Result<Figures> {
     let mut figures = Vec::new();
     for (key, _) in points {
         let found = results.outcome(key)?.figures();
+        let operations_per_second = found.operations_per_second.unwrap_or(0.0);
         figures.push(Figures {
-            operations_per_second: found.operations_per_second.unwrap_or(0.0),
+            operations_per_second,
+            range: [operations_per_second; 2],
             fairness: found.fairness.unwrap_or(1.0),
         });
     }
     figures.sort_by(|a, b| a.operations_per_second.total_cmp(&b.operations_per_second));
-    Ok(figures[(figures.len() - 1) / 2])
+    let rate = |at: usize| figures[at].operations_per_second;
+    Ok(Figures {
+        range: [rate(0), rate(figures.len() - 1)],
+        ..figures[(figures.len() - 1) / 2]
+    })
 }

@@ -3,7 +3,7 @@
 use itertools::Itertools;
 
 use super::RegretReport;
-use super::cells::{Cell, Measured};
+use super::cells::{self, Cell, Measured};
 use lockworks_ui::plot::figure::{Chart, Data, Draw, Figure, Panel, series};
 
 impl Draw for RegretReport {
@@ -105,18 +105,21 @@ impl RegretReport {
         let own = self.each().filter_map(|(measured, lock, name)| {
             let Cell { threads, cpus, .. } = measured.cell;
             let is_own = cpus.is_none() && measured.cell.place() == workload;
-            let rate = measured.figures[lock].operations_per_second;
-            is_own.then_some((name, threads as f64, rate))
+            let figures = measured.figures[lock];
+            is_own.then_some((name, threads as f64, figures))
         });
-        let own: Vec<(&str, f64, f64)> = own.collect();
-        let points = own
-            .iter()
-            .map(|&(name, threads, rate)| (name, [threads, rate, rate, rate]));
+        let own: Vec<(&str, f64, cells::Figures)> = own.collect();
+        let points = own.iter().map(|&(name, threads, of)| {
+            let [least, greatest] = of.range;
+            (name, [threads, of.operations_per_second, least, greatest])
+        });
         Figure {
             id: "predicted".to_owned(),
             title: format!("Throughput in {workload}, predicted"),
-            text: "The locks of the heat map, in one of its workloads, with a CPU for each thread."
-                .to_owned(),
+            text:
+                "The locks of the heat map, in one of its workloads, with a CPU for each thread. \
+                   Bars show the lowest and the highest over the seeds, where there are several."
+                    .to_owned(),
             command: command.to_owned(),
             chart: Some(Chart::Lines {
                 y: "operations a second".to_owned(),
@@ -128,7 +131,11 @@ impl RegretReport {
                 &[
                     ("lock", &|(name, ..)| (*name).into()),
                     ("threads", &|(_, threads, _)| (*threads).into()),
-                    ("operations a second", &|(.., rate)| (*rate).into()),
+                    ("operations a second", &|(.., of)| {
+                        of.operations_per_second.into()
+                    }),
+                    ("lowest", &|(.., of)| of.range[0].into()),
+                    ("highest", &|(.., of)| of.range[1].into()),
                 ],
             ),
         }

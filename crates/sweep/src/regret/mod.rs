@@ -89,9 +89,13 @@ pub struct RegretArgs {
     #[arg(long, value_name = "MS", default_value_t = 20.0, value_parser = milliseconds, hide_short_help = true)]
     ms: f64,
 
-    /// Number of seeds that each lock runs with; the median counts
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..), hide_short_help = true)]
-    seeds: u64,
+    /// Number of seeds that each lock runs with; the median counts [default: 1, or 5 with --doubt]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..), hide_short_help = true)]
+    seeds: Option<u64>,
+
+    /// Give each seed a machine of its own, as `lockworks sim --doubt` does, and show the band
+    #[arg(long)]
+    doubt: bool,
 
     /// Number of worst cells to list for each lock
     #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
@@ -132,7 +136,7 @@ that is fair there. A lock's share is its throughput divided by that of the best
 may have more than 1. In cells of --oversubscribed the best is the fastest lock, however fair.
 
 Columns of the table:
-  of best       geometric mean of the share
+  of best       geometric mean of the share; with --doubt, its range over the machines like these
   worst         the worst share, and its cell
   of 1 in 20    one cell in 20 has this share or a worse one
   within 5 %    cells in which the share is 0.95 or more
@@ -146,6 +150,7 @@ ten cells in which threads have a CPU each. `lockworks reproduce all` shows how 
 Examples:
   lockworks regret --machine kunpeng-920,./mine.toml --workload locktorture-new
   lockworks regret --lock mutex,hq --cells 10 --plot regret.svg --csv regret.csv
+  lockworks regret --machine epyc-9654-nps4 --doubt --ms 5
   lockworks regret --oversubscribed --json -o regret.json";
 
 /// A fairness factor.
@@ -214,6 +219,9 @@ impl RegretArgs {
         if let Some(cpus) = cell.cpus {
             options.insert("cpus".to_owned(), cpus.into());
         }
+        if self.doubt {
+            options.insert("doubt".to_owned(), true.into());
+        }
         Point::new(Kind::Sim, options)
     }
 
@@ -232,13 +240,13 @@ impl RegretArgs {
             let largest = some.max_by_key(|cell| cell.threads).expect("a cell");
             self.point(largest, locks[0], 1).validate()?;
         }
+        let seeds = self.seeds.unwrap_or(if self.doubt { 5 } else { 1 });
         let planned = cells.into_iter().map(|cell| {
             let keyed = |lock, seed| {
                 let point = self.point(&cell, lock, seed);
                 Ok((point.key()?, point))
             };
-            let of_lock =
-                |lock: &&'static str| (1..=self.seeds).map(|seed| keyed(lock, seed)).collect();
+            let of_lock = |lock: &&'static str| (1..=seeds).map(|seed| keyed(lock, seed)).collect();
             let points: Result<Vec<Vec<_>>> = locks.iter().map(of_lock).collect();
             Ok(PlannedCell {
                 points: points?,
@@ -251,6 +259,8 @@ impl RegretArgs {
             locks,
             fair: self.fair,
             listed: self.cells,
+            seeds: seeds as usize,
+            doubt: self.doubt,
         })
     }
 

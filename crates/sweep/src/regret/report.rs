@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
+use itertools::Itertools;
+use lockworks_machine::Machine;
 use serde::Serialize;
 
 use super::cells::{Measured, Plan};
 use super::verdict::{Verdict, best};
 use crate::point::VERSION;
 use crate::store::Results;
+use lockworks_measurements::Range;
 use lockworks_ui::figures::{or_dash, percent};
 use lockworks_ui::output;
 use lockworks_ui::terminal;
@@ -27,6 +30,8 @@ pub struct RegretReport {
     locks: Vec<Verdict>,
     /// Which lock to take, in words.
     pub answer: String,
+    /// What measurements of others say against these predictions.
+    pub contested: Vec<String>,
     #[serde(skip)]
     pub(super) plan: Plan,
     #[serde(skip)]
@@ -41,15 +46,39 @@ impl RegretReport {
     pub fn read(plan: Plan, store: &Path) -> Result<Self> {
         let results = Results::read(store)?;
         let measured = plan.measured(&results)?;
-        let verdict = |lock: &String| Verdict::on(lock, &plan, &measured);
-        let locks: Vec<Verdict> = plan.judged.iter().filter_map(verdict).collect();
+        let verdicts = |measured: &[Measured]| -> Vec<Verdict> {
+            let verdict = |lock: &String| Verdict::on(lock, &plan, measured);
+            plan.judged.iter().filter_map(verdict).collect()
+        };
+        let mut locks = verdicts(&measured);
+        let mut taken_with = Vec::new();
+        if plan.doubt && !locks.is_empty() {
+            let mut means = vec![Vec::new(); locks.len()];
+            for seed in 0..plan.seeds {
+                let of_seed = verdicts(&plan.measured_with(&results, seed..seed + 1)?);
+                taken_with.push(best(&of_seed).map(|verdict| verdict.lock.clone()));
+                for (means, verdict) in means.iter_mut().zip(of_seed) {
+                    means.push(verdict.geometric_mean);
+                }
+            }
+            for (lock, means) in locks.iter_mut().zip(means) {
+                let range = Range::of(means.into_iter());
+                lock.geometric_mean_range = range.map(|range| [range.min, range.max]);
+            }
+        }
+        let machines = plan.cells.iter().map(|planned| &planned.cell.machine);
+        let mut contested = Vec::new();
+        for machine in machines.unique() {
+            contested.extend(Machine::find(machine)?.contested(&plan.locks));
+        }
         Ok(Self {
+            contested,
             version: VERSION,
             store: store.to_owned(),
             fair: plan.fair,
             cells: measured.len(),
             planned: plan.cells.len(),
-            answer: answer(&locks, measured.len()),
+            answer: answer(&locks, measured.len(), &taken_with),
             locks,
             failures: plan.failures(&results)?,
             plan,
@@ -103,7 +132,12 @@ impl RegretReport {
             let worst = &verdict.worst[0];
             table.add_row([
                 verdict.lock.clone(),
-                format!("{:.3}", verdict.geometric_mean),
+                match verdict.geometric_mean_range {
+                    Some([least, most]) => {
+                        format!("{:.2} ({least:.2}-{most:.2})", verdict.geometric_mean)
+                    }
+                    None => format!("{:.3}", verdict.geometric_mean),
+                },
                 two(worst.share),
                 two(verdict.fifth_percentile),
                 percent(verdict.within_5_percent),
@@ -121,7 +155,8 @@ impl RegretReport {
             missing => format!("{} cells; {missing} are not finished.", self.cells),
         };
         let store = format!("Results are in {}.", self.store.display());
-        let prose = format!("{}\nPredicted. {cells} {store}", self.answer);
+        let contested: String = self.contested.iter().map(|c| format!("{c}\n")).collect();
+        let prose = format!("{}\n{contested}Predicted. {cells} {store}", self.answer);
         text + &terminal::prose(&prose) + "\n"
     }
 
@@ -143,8 +178,9 @@ impl RegretReport {
     }
 }
 
-/// The sentences that say which lock to take.
-fn answer(locks: &[Verdict], cells: usize) -> String {
+/// The sentences that say which lock to take. `taken_with`: the lock that each seed alone recommends,
+/// where each has machines of its own.
+fn answer(locks: &[Verdict], cells: usize, taken_with: &[Option<String>]) -> String {
     let Some(taken) = best(locks) else {
         return match cells {
             0 => "No cell is finished.".to_owned(),
@@ -157,6 +193,14 @@ fn answer(locks: &[Verdict], cells: usize) -> String {
          ({}).",
         taken.lock, taken.geometric_mean, worst.share, worst.cell
     );
+    if !taken_with.is_empty() {
+        let same = |lock: &&Option<String>| lock.as_ref() == Some(&taken.lock);
+        text.push_str(&format!(
+            " The answer is the same with {} of {} sets of machines that the descriptions could mean.",
+            taken_with.iter().filter(same).count(),
+            taken_with.len()
+        ));
+    }
     let safest = locks
         .iter()
         .max_by(|a, b| a.worst[0].share.total_cmp(&b.worst[0].share));

@@ -34,6 +34,8 @@ pub struct Verdict {
     pub lock: String,
     /// The geometric mean of the shares.
     pub geometric_mean: f64,
+    /// The least and the greatest of this mean over the machines of each seed. None: no doubt was asked for.
+    pub geometric_mean_range: Option<[f64; 2]>,
     /// One share in 20 is this one or a worse one.
     pub fifth_percentile: f64,
     /// The part of the cells whose share is 0.95 or more.
@@ -70,6 +72,7 @@ impl Verdict {
         Some(Self {
             lock: name.to_owned(),
             geometric_mean: (logs.sum::<f64>() / n as f64).exp(),
+            geometric_mean_range: None,
             fifth_percentile,
             within_5_percent: near as f64 / n as f64,
             worst_of_stock: shares
