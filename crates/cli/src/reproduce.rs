@@ -9,7 +9,8 @@ use anyhow::Result;
 use comfy_table::CellAlignment;
 use itertools::Itertools;
 use lockworks_experiments::{
-    ComparedFigure, FittedReproduction, JudgedOn, PublishedTable, Reproduction, Speedup, reproduce,
+    ComparedFigure, Errors, FittedReproduction, JudgedOn, PublishedTable, Reproduction, Speedup,
+    reproduce,
 };
 use lockworks_machine::Mark;
 use serde::Serialize;
@@ -246,6 +247,22 @@ fn text(r: &Reproduction) -> String {
         text.push_str(&format!(
             "Ratios only: the figures of {} are off by {:.0} %, so rates mean nothing here.\n",
             stock.column, stock.mean_absolute_error_percent
+        ));
+    }
+    if let Some(against) = &r.against_usl {
+        let errors = |of: Errors| {
+            format!(
+                "{:.0} % (simulated {:.0} %)",
+                of.law_percent, of.simulation_percent
+            )
+        };
+        text.push_str(&format!(
+            "The universal scalability law through {} threads errs on the other {} points by {} of figures, \
+             and {} of speedups.\n",
+            against.through.iter().format(", "),
+            against.points,
+            errors(against.figures),
+            errors(against.speedups),
         ));
     }
     match &r.fitted {

@@ -8,6 +8,7 @@
 //! [`PublishedTable`] reads them, [`reproduce`] simulates a table and compares it with what was
 //! published, and [`fit`] searches values of the simulation that bring it closest to a few rows.
 
+mod against_usl;
 pub mod command_line;
 mod comparison;
 mod description;
@@ -19,6 +20,7 @@ mod saved_fit;
 mod simulation;
 mod table;
 
+pub use against_usl::{AgainstUsl, Errors};
 pub use comparison::{ComparedFigure, Misordered, Speedup};
 pub use fitting::{Candidates, FitPlan, FitResult, fit};
 pub use reproduction::{ColumnErrors, FittedReproduction, JudgedOn, Reproduction, reproduce};

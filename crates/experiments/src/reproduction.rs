@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use lockworks_sim::ScenarioValue;
 use serde::Serialize;
 
+use crate::against_usl::AgainstUsl;
 use crate::comparison::{ComparedFigure, Misordered, figure_error, speedup_error};
 use crate::saved_fit::SavedFit;
 use crate::table::PublishedTable;
@@ -47,6 +48,9 @@ pub struct Reproduction {
     pub values: Vec<ScenarioValue>,
     /// The assumptions about what was not published.
     pub assumptions: Vec<String>,
+    /// The errors beside those of the universal scalability law through the first three points. None:
+    /// the figures are no rates by number of threads.
+    pub against_usl: Option<AgainstUsl>,
     /// The same with fitted values. None where no saved fit holds for the table.
     pub fitted: Option<FittedReproduction>,
 }
@@ -151,6 +155,10 @@ pub fn reproduce(
             .context("a column has no figures")?,
         values: scenarios[0].values(),
         assumptions: description.assumptions.clone(),
+        against_usl: table
+            .has_rates_by_threads()
+            .then(|| AgainstUsl::of(&rows, table.baseline(), table.headline()))
+            .flatten(),
         rows,
         fitted,
     })

@@ -229,6 +229,13 @@ impl PublishedTable {
         self.description.columns.iter().all(in_points)
     }
 
+    /// Whether its figures are rates, and differ by the number of threads only.
+    pub(crate) fn has_rates_by_threads(&self) -> bool {
+        let is_rate = |column: &Column| column.measure == Measure::Rate;
+        self.description.columns.iter().all(is_rate)
+            && self.rows.iter().all(|row| row.circumstances.is_none())
+    }
+
     /// One of the table's machines and its workload, with values as described.
     ///
     /// # Errors

@@ -266,7 +266,13 @@ impl Point {
                 let plan = self.parse::<SimOptions>()?.plan(1)?;
                 let (scenario, host) = (&plan.scenario, &plan.host);
                 let workload = (&scenario.workload.name, plan.seed, plan.ms);
-                let machine = (&scenario.machine.name, scenario.values(), &plan.placement);
+                let doubt = plan.doubt.is_some();
+                let machine = (
+                    &scenario.machine.name,
+                    scenario.values(),
+                    doubt,
+                    &plan.placement,
+                );
                 let host = (host.cpus, host.guests, host.pinned);
                 let lock = (plan.locks[0].name(), plan.tunables, plan.odd_priority);
                 format!("{:?}", (workload, machine, host, lock, plan.threads))

@@ -1,0 +1,114 @@
+//! The universal scalability law: throughput by number of threads, from three measurements.
+
+/// Throughput with n threads is n / (alone + queueing (n - 1) + crosstalk n (n - 1)): the time of an
+/// operation alone, what it waits for each other thread, and what each pair of threads costs. After
+/// Gunther, *Guerrilla Capacity Planning*, 2007.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Usl {
+    alone: f64,
+    queueing: f64,
+    crosstalk: f64,
+}
+
+impl Usl {
+    /// The law through three points, each a number of threads and their throughput. Coefficients are not
+    /// below 0: where the law through all points has such a one, it is left out, and the others are those of
+    /// the least squares. None: the points are not three, or no throughput.
+    pub fn through(points: [(f64, f64); 3]) -> Option<Self> {
+        let different = points[0].0 < points[1].0 && points[1].0 < points[2].0;
+        if !different || points.iter().any(|(n, rate)| *n < 1.0 || *rate <= 0.0) {
+            return None;
+        }
+        let terms = |n: f64| [1.0, n - 1.0, n * (n - 1.0)];
+        [
+            [true, true, true],
+            [true, true, false],
+            [true, false, true],
+            [true, false, false],
+        ]
+        .into_iter()
+        .filter_map(|used| least_squares(&points.map(|(n, rate)| (terms(n), n / rate)), used))
+        .find(|[_, queueing, crosstalk]| *queueing >= 0.0 && *crosstalk >= 0.0)
+        .map(|[alone, queueing, crosstalk]| Self {
+            alone,
+            queueing,
+            crosstalk,
+        })
+        .filter(|law| law.alone > 0.0)
+    }
+
+    /// The throughput with this number of threads.
+    pub fn throughput(&self, threads: f64) -> f64 {
+        let others = threads - 1.0;
+        threads / (self.alone + self.queueing * others + self.crosstalk * threads * others)
+    }
+}
+
+/// The coefficients of the terms that are used, by the normal equations. Those of the others are 0. None:
+/// they are not determined.
+fn least_squares(rows: &[([f64; 3], f64); 3], used: [bool; 3]) -> Option<[f64; 3]> {
+    let at: Vec<usize> = (0..3).filter(|&i| used[i]).collect();
+    // The matrix of the equations, with the right side as its last column.
+    let mut equations: Vec<Vec<f64>> = at
+        .iter()
+        .map(|&i| {
+            let sum = |f: &dyn Fn(&[f64; 3], f64) -> f64| rows.iter().map(|(x, y)| f(x, *y)).sum();
+            let left = at.iter().map(|&j| sum(&|x, _| x[i] * x[j]));
+            left.chain([sum(&|x, y| x[i] * y)]).collect()
+        })
+        .collect();
+    let n = at.len();
+    for pivot in 0..n {
+        if equations[pivot][pivot].abs() < 1e-12 {
+            return None;
+        }
+        for row in (0..n).filter(|&row| row != pivot) {
+            let factor = equations[row][pivot] / equations[pivot][pivot];
+            for column in pivot..=n {
+                equations[row][column] -= factor * equations[pivot][column];
+            }
+        }
+    }
+    let mut coefficients = [0.0; 3];
+    for (row, &i) in at.iter().enumerate() {
+        coefficients[i] = equations[row][n] / equations[row][row];
+    }
+    Some(coefficients)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: f64, b: f64) -> bool {
+        (a / b - 1.0).abs() < 1e-6
+    }
+
+    #[test]
+    fn the_law_goes_through_its_points() {
+        let law = Usl {
+            alone: 2.0,
+            queueing: 0.5,
+            crosstalk: 0.01,
+        };
+        let point = |n: f64| (n, law.throughput(n));
+        let found = Usl::through([point(1.0), point(2.0), point(8.0)]).expect("a law");
+        assert!(near(found.throughput(64.0), law.throughput(64.0)));
+        assert!(
+            law.throughput(64.0) < law.throughput(14.0),
+            "crosstalk makes it fall"
+        );
+    }
+
+    #[test]
+    fn more_than_linear_points_have_a_linear_law() {
+        let found = Usl::through([(1.0, 1.0), (2.0, 2.5), (4.0, 6.0)]).expect("a law");
+        assert!(near(found.throughput(8.0) / found.throughput(4.0), 2.0));
+    }
+
+    #[test]
+    fn points_that_are_not_three_have_no_law() {
+        assert_eq!(Usl::through([(1.0, 1.0), (1.0, 1.0), (2.0, 2.0)]), None);
+        assert_eq!(Usl::through([(1.0, 1.0), (2.0, 0.0), (3.0, 2.0)]), None);
+    }
+}
