@@ -62,10 +62,12 @@ fn least_squares(rows: &[([f64; 3], f64); 3], used: [bool; 3]) -> Option<[f64; 3
         if equations[pivot][pivot].abs() < 1e-12 {
             return None;
         }
-        for row in (0..n).filter(|&row| row != pivot) {
-            let factor = equations[row][pivot] / equations[pivot][pivot];
-            for column in pivot..=n {
-                equations[row][column] -= factor * equations[pivot][column];
+        let by = equations[pivot].clone();
+        for (row, equation) in equations.iter_mut().enumerate() {
+            let factor = equation[pivot] / by[pivot];
+            if row != pivot {
+                let terms = equation.iter_mut().zip(&by);
+                terms.for_each(|(term, by)| *term -= factor * by);
             }
         }
     }
