@@ -8,7 +8,7 @@ fn main() {
         watch(directory);
         headers.include(root().join(directory));
     }
-    Bindings::of(&["record.h"])
+    Bindings::of(&["record.h", "steps.h"])
         .constants(&[
             "LW_PROFILE_MAGIC",
             "LW_PROFILE_WAITS",
@@ -20,6 +20,10 @@ fn main() {
             "LW_PROFILE_CONDITIONS",
             "LW_PROFILE_STACKS",
             "LW_PROFILE_SPARES",
+            "LW_PROFILE_STEPS_MAGIC",
+            "LW_PROFILE_BLOCK_STEPS",
+            "LW_PROFILE_STEP_MODE",
+            "LW_PROFILE_STEP_SLEPT",
             "LW_PROFILE_MODE_BITS",
             "LW_PROFILE_MODE_MASK",
         ])
@@ -134,6 +138,48 @@ fn main() {
             "Stack",
             "struct lw_profile_stack",
             &["site", "waited", "stands_for", "acquired", "released"],
+        )
+        .enumeration(
+            "Kind",
+            "enum lw_profile_step_kind",
+            &[
+                "LW_STEP_BEGINS as Begins",
+                "LW_STEP_ENDS as Ends",
+                "LW_STEP_WAITS as Waits",
+                "LW_STEP_ACQUIRES as Acquires",
+                "LW_STEP_FAILS as Fails",
+                "LW_STEP_RELEASES as Releases",
+                "LW_STEP_AWAITS as Awaits",
+                "LW_STEP_WOKEN as Woken",
+                "LW_STEP_EXPIRED as Expired",
+                "LW_STEP_SIGNALS as Signals",
+                "LW_STEP_BROADCASTS as Broadcasts",
+            ],
+        )
+        .structure(
+            "RawStep",
+            "struct lw_profile_step",
+            &["time", "object", "caller", "away", "cpu", "flags", "kind"],
+        )
+        .structure(
+            "Block",
+            "struct lw_profile_block",
+            &["thread", "number", "unused", "step"],
+        )
+        .structure(
+            "Steps",
+            "struct lw_profile_steps",
+            &[
+                "magic",
+                "size",
+                "from",
+                "until",
+                "knows_away",
+                "most",
+                "blocks",
+                "lost",
+                "unused",
+            ],
         )
         .structure(
             "Profile",

@@ -7,6 +7,7 @@
 
 #include "acquisitions.h"
 #include "stacks.h"
+#include "steps.h"
 
 /* Whether other threads may use the entry of this key at the same time. */
 static inline bool lw_is_shared(uint64_t key)
@@ -332,6 +333,25 @@ static void lw_acquired_shared(struct lw_profile *profile, uint64_t key, uint32_
 	}
 }
 
+/* Steps: of a recursive mutex only those of the outermost acquisition. */
+static void lw_step_of_lock(enum lw_profile_step_kind kind, uint64_t key, uint64_t caller)
+{
+	const void *lock = (const void *)(uintptr_t)(key >> LW_PROFILE_MODE_BITS);
+	const enum lw_profile_mode mode = key & LW_PROFILE_MODE_MASK;
+	const pthread_mutex_t *mutex = lock;
+
+	if (mode == LW_PROFILE_MUTEX && (mutex->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE &&
+	    mutex->__data.__count > 1)
+		return;
+	lw_profile_add_step(kind, mode, lock, caller);
+}
+
+void lw_profile_failed(uint64_t key, const void *caller)
+{
+	if (lw_unlikely(lw_profile_steps != NULL))
+		lw_step_of_lock(LW_STEP_FAILS, key, (uintptr_t)caller);
+}
+
 void lw_profile_acquired(uint64_t key, uint32_t kind, const void *caller, enum lw_profile_how how,
 			 uint64_t begun)
 {
@@ -339,7 +359,9 @@ void lw_profile_acquired(uint64_t key, uint32_t kind, const void *caller, enum l
 
 	if (!profile)
 		return;
-	if (lw_is_shared(key))
+	if (lw_unlikely(lw_profile_steps != NULL))
+		lw_step_of_lock(LW_STEP_ACQUIRES, key, (uintptr_t)caller);
+	else if (lw_is_shared(key))
 		lw_acquired_shared(profile, key, kind, (uintptr_t)caller, how, begun);
 	else
 		lw_acquired_alone(profile, key, kind, (uintptr_t)caller, how, begun);
@@ -348,8 +370,13 @@ void lw_profile_acquired(uint64_t key, uint32_t kind, const void *caller, enum l
 void lw_profile_releases(uint64_t key)
 {
 	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
-	struct lw_profile_lock *of = profile ? lw_profile_find(profile, key, false) : NULL;
+	struct lw_profile_lock *of;
 
+	if (lw_unlikely(lw_profile_steps != NULL)) {
+		lw_step_of_lock(LW_STEP_RELEASES, key, 0);
+		return;
+	}
+	of = profile ? lw_profile_find(profile, key, false) : NULL;
 	/* The caller may not hold an error-checking mutex. */
 	if (!of || of->holder != lw_profile_thread || !of->depth || --of->depth)
 		return;
@@ -370,7 +397,7 @@ void lw_profile_releases_rwlock(const void *rwlock)
 
 	if (!profile)
 		return;
-	if (!reading) {
+	if (!reading || lw_profile_steps) {
 		lw_profile_releases(lw_profile_key(rwlock, LW_PROFILE_WRITE));
 		return;
 	}

@@ -30,6 +30,9 @@ enum lw_profile_how {
 void lw_profile_acquired(uint64_t key, uint32_t kind, const void *caller, enum lw_profile_how how,
 			 uint64_t begun);
 
+/* Records that this thread could not acquire a lock at `caller`, which others have. */
+void lw_profile_failed(uint64_t key, const void *caller);
+
 /* Records that this thread releases a lock that it holds alone. If it does not, does nothing. */
 void lw_profile_releases(uint64_t key);
 
@@ -69,6 +72,8 @@ static inline bool lw_holds(int error)
 			if (lw_holds(lw_error))                                                  \
 				lw_profile_acquired(lw_profile_key(lock, mode), kind, lw_caller, \
 						    LW_CONTENDED, lw_begun);                     \
+			else                                                                     \
+				lw_profile_failed(lw_profile_key(lock, mode), lw_caller);        \
 		} else if (lw_holds(lw_error)) {                                                 \
 			lw_profile_acquired(lw_profile_key(lock, mode), kind, lw_caller,         \
 					    LW_AT_ONCE, 0);                                      \
@@ -86,6 +91,8 @@ static inline bool lw_holds(int error)
 		if (lw_holds(lw_error))                                                         \
 			lw_profile_acquired(key, kind, __builtin_return_address(0), LW_AT_ONCE, \
 					    0);                                                 \
+		else if (lw_error == EBUSY)                                                     \
+			lw_profile_failed(key, __builtin_return_address(0));                    \
 		lw_error;                                                                       \
 	})
 

@@ -5,6 +5,7 @@
 #include <lockworks/lockworks.h>
 
 #include "conditions.h"
+#include "steps.h"
 
 __thread struct lw_profile_woken lw_profile_woken;
 
@@ -51,6 +52,10 @@ void lw_profile_waits_for(const pthread_cond_t *cond, const pthread_mutex_t *mut
 	const struct lw_profile_woken woken = lw_profile_woken;
 	struct lw_profile_condition *of;
 
+	if (lw_unlikely(lw_profile_steps != NULL)) {
+		lw_profile_step(LW_STEP_AWAITS, 0, cond, caller);
+		return;
+	}
 	lw_profile_forget_woken(mutex);
 	if (woken.cond != cond || woken.mutex != mutex)
 		return;
@@ -65,6 +70,11 @@ void lw_profile_waited_for(const pthread_cond_t *cond, const pthread_mutex_t *mu
 	struct lw_profile_condition *of;
 	uint64_t longest;
 
+	if (lw_unlikely(lw_profile_steps != NULL)) {
+		lw_profile_step(error == ETIMEDOUT ? LW_STEP_EXPIRED : LW_STEP_WOKEN, 0, cond,
+				caller);
+		return;
+	}
 	if (error != 0 && error != ETIMEDOUT)
 		return;
 	if (error == 0)
@@ -81,9 +91,16 @@ void lw_profile_waited_for(const pthread_cond_t *cond, const pthread_mutex_t *mu
 	}
 }
 
-void lw_profile_signals(const pthread_cond_t *cond, const void *caller)
+void lw_profile_signals(const pthread_cond_t *cond, const void *caller, bool is_broadcast)
 {
-	struct lw_profile_condition *of = lw_condition(cond, caller, true);
+	struct lw_profile_condition *of;
+
+	if (lw_unlikely(lw_profile_steps != NULL)) {
+		lw_profile_step(is_broadcast ? LW_STEP_BROADCASTS : LW_STEP_SIGNALS, 0, cond,
+				caller);
+		return;
+	}
+	of = lw_condition(cond, caller, true);
 
 	if (of)
 		lw_fetch_add(&of->calls, 1, relaxed);

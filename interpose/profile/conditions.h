@@ -27,8 +27,8 @@ void lw_profile_waits_for(const pthread_cond_t *cond, const pthread_mutex_t *mut
 void lw_profile_waited_for(const pthread_cond_t *cond, const pthread_mutex_t *mutex,
 			   const void *caller, uint64_t time, int error);
 
-/* Records that this thread wakes waiters. */
-void lw_profile_signals(const pthread_cond_t *cond, const void *caller);
+/* Records that this thread wakes a waiter, or all of them. */
+void lw_profile_signals(const pthread_cond_t *cond, const void *caller, bool is_broadcast);
 
 /* Records that this thread unlocks a mutex. */
 static inline void lw_profile_forget_woken(const pthread_mutex_t *mutex)

@@ -12,6 +12,7 @@
 #include "c11.h"
 #include "conditions.h"
 #include "glibc.h"
+#include "steps.h"
 
 #define LW_KEY(mutex)  lw_profile_key(mutex, LW_PROFILE_MUTEX)
 #define LW_KIND(mutex) ((uint32_t)(mutex)->__data.__kind)
@@ -71,12 +72,12 @@ static struct lw_profile_counter *lw_signalled_at(const pthread_cond_t *cond)
 	return &lw_signalled[(uintptr_t)cond * UINT64_C(0x9e3779b97f4a7c15) >> 54];
 }
 
-/* Returns how often this thread has slept. */
+/* Returns how often this thread has slept. Steps do without: they have the time without a CPU. */
 static long lw_sleeps(void)
 {
 	struct rusage usage;
 
-	return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw;
+	return lw_profile_steps || getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw;
 }
 
 /*
@@ -118,21 +119,21 @@ static uint64_t lw_begun_after(const pthread_cond_t *cond, long slept, uint64_t 
 	})
 
 /* Records the signal. */
-#define LW_MEASURE_SIGNAL(cond, signal)                                         \
-	({                                                                      \
-		lw_store(&lw_signalled_at(cond)->n, lw_profile_now(), relaxed); \
-		lw_profile_signals(cond, __builtin_return_address(0));          \
-		lw_glibc()->signal(cond);                                       \
+#define LW_MEASURE_SIGNAL(cond, signal, is_broadcast)                                \
+	({                                                                           \
+		lw_store(&lw_signalled_at(cond)->n, lw_profile_now(), relaxed);      \
+		lw_profile_signals(cond, __builtin_return_address(0), is_broadcast); \
+		lw_glibc()->signal(cond);                                            \
 	})
 
 LW_EXPORT int pthread_cond_signal(pthread_cond_t *cond)
 {
-	return LW_MEASURE_SIGNAL(cond, cond_signal);
+	return LW_MEASURE_SIGNAL(cond, cond_signal, false);
 }
 
 LW_EXPORT int pthread_cond_broadcast(pthread_cond_t *cond)
 {
-	return LW_MEASURE_SIGNAL(cond, cond_broadcast);
+	return LW_MEASURE_SIGNAL(cond, cond_broadcast, true);
 }
 
 LW_EXPORT int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
@@ -202,10 +203,10 @@ LW_EXPORT int cnd_timedwait(cnd_t *restrict cnd, mtx_t *restrict mtx,
 
 LW_EXPORT int cnd_signal(cnd_t *cnd)
 {
-	return lw_thrd(LW_MEASURE_SIGNAL(lw_cond_of(cnd), cond_signal));
+	return lw_thrd(LW_MEASURE_SIGNAL(lw_cond_of(cnd), cond_signal, false));
 }
 
 LW_EXPORT int cnd_broadcast(cnd_t *cnd)
 {
-	return lw_thrd(LW_MEASURE_SIGNAL(lw_cond_of(cnd), cond_broadcast));
+	return lw_thrd(LW_MEASURE_SIGNAL(lw_cond_of(cnd), cond_broadcast, true));
 }

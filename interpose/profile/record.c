@@ -23,6 +23,7 @@
 #include "holder.h"
 #include "record.h"
 #include "settings.h"
+#include "steps.h"
 
 struct lw_profile_own lw_profile_own;
 __thread uint32_t lw_profile_thread, lw_profile_tid;
@@ -208,15 +209,14 @@ static int lw_record_take(const char *directory, const char *path)
 	return -1;
 }
 
-static int lw_record_open(const char *directory)
+static int lw_record_open(const char *directory, char *path, size_t length)
 {
 	const bool may_make = lw_may_make_record();
-	char path[4096];
 	int file = -1;
 
 	/* After exec the process has the same number, so the name may exist already. */
 	for (int n = 0; n < 10000; n++) {
-		snprintf(path, sizeof(path), "%s/%d-%d", directory, (int)getpid(), n);
+		snprintf(path, length, "%s/%d-%d", directory, (int)getpid(), n);
 		file = may_make ? lw_record_make(path) : lw_record_take(directory, path);
 		if (file >= 0 || errno != EEXIST)
 			break;
@@ -225,10 +225,10 @@ static int lw_record_open(const char *directory)
 }
 
 /* Maps a new record, with its first page. NULL: it cannot, and the error is in errno. */
-static struct lw_profile *lw_record_map(const char *directory)
+static struct lw_profile *lw_record_map(const char *directory, char *path, size_t length)
 {
 	const size_t size = sizeof(struct lw_profile);
-	int file = lw_record_open(directory), error;
+	int file = lw_record_open(directory, path, length), error;
 	struct lw_profile *profile;
 
 	if (file < 0)
@@ -318,11 +318,12 @@ static void lw_record_begin(void)
 {
 	const char *directory = secure_getenv("LOCKWORKS_PROFILE");
 	struct lw_profile *profile;
+	char path[4096];
 	int saved = errno;
 
 	if (!directory)
 		return;
-	profile = lw_record_map(directory);
+	profile = lw_record_map(directory, path, sizeof(path));
 	if (!profile) {
 		lw_record_missing(directory, (uint32_t)errno);
 		errno = saved;
@@ -341,6 +342,7 @@ static void lw_record_begin(void)
 	profile->magic = LW_PROFILE_MAGIC;
 	/* release: threads that see the record see all of it */
 	lw_store(&lw_profile_own.record, profile, release);
+	lw_profile_steps_begin(path);
 	errno = saved;
 }
 
@@ -356,6 +358,7 @@ static void lw_record_fork_child(void)
 	munmap(of_parent, sizeof(*of_parent));
 	lw_profile_thread = 0;
 	lw_profile_forget_reads();
+	lw_profile_steps_forget();
 	memset(&lw_modules_lock, 0, sizeof(lw_modules_lock));
 	lw_record_begin();
 }

@@ -6,6 +6,7 @@
 #include "acquisitions.h"
 #include "glibc.h"
 #include "holder.h"
+#include "steps.h"
 #include "waits.h"
 
 #define LW_SECOND UINT64_C(1000000000)
@@ -443,6 +444,10 @@ int lw_profile_wait(void *lock, enum lw_profile_mode mode, bool is_shared, const
 
 	if (!profile || !lw_is_deadline(clock, deadline))
 		return lw_acquire(lock, mode, clock, deadline);
+	if (lw_unlikely(lw_profile_steps != NULL)) {
+		lw_profile_add_step(LW_STEP_WAITS, mode, lock, (uintptr_t)caller);
+		return lw_acquire(lock, mode, clock, deadline);
+	}
 	wait = lw_wait_begin(profile, key, (uintptr_t)caller, begun);
 	watch = lw_watch_begin(profile, key, (uintptr_t)caller, begun, is_shared);
 	while ((error = lw_step(&watch, lock, clock, deadline, &is_last)) == ETIMEDOUT && !is_last)

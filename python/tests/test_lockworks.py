@@ -184,3 +184,18 @@ def test_the_example_of_the_guide_runs(capsys: pytest.CaptureFixture[str]) -> No
     runpy.run_path("example.py")
     assert "mutex" in capsys.readouterr().out
     assert Path("results.parquet").exists()
+
+
+def test_a_recording_is_a_row_for_each_step(tmp_path: Path) -> None:
+    file = tmp_path / "r.lw"
+    program = "import threading; [threading.Thread(target=print).start() for _ in range(3)]"
+    record = ["lockworks", "record", "-o", str(file), "--", sys.executable, "-c", program]
+    subprocess.run(record, check=True, capture_output=True)
+    steps = lockworks.recording(file)
+    assert set(steps["kind"]) >= {"begins", "acquires", "releases", "ends"}
+    assert steps.groupby("thread")["ns"].is_monotonic_increasing.all()
+    assert len(lockworks.recording(file, frame="polars")) == len(steps)
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="no whole recording"):
+        lockworks.recording(file)

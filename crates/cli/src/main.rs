@@ -77,6 +77,10 @@ const GROUPS: [Group; 4] = [
             ),
             ("compare -- PROGRAM", "which lock serves the program best"),
             (
+                "record -- PROGRAM",
+                "all that its threads do with locks, as a file",
+            ),
+            (
                 "run -- PROGRAM",
                 "the program with a lock of Lockworks, unchanged",
             ),
@@ -155,6 +159,7 @@ fn print_first_steps() {
 enum Command {
     Report(report::ReportArgs),
     Profile(lockworks_profile::ProfileArgs),
+    Record(lockworks_profile::recording::RecordArgs),
     Compare(compare::CompareArgs),
     Run(run::RunArgs),
     Torture(torture::TortureArgs),
@@ -274,6 +279,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Run(args) => run::command(args),
         Command::Compare(args) => compare::command(args),
         Command::Profile(args) => lockworks_profile::command(args),
+        Command::Record(args) => lockworks_profile::recording::command(args),
         Command::Top(args) => lockworks_profile::top(args),
         Command::Report(args) => report::command(args),
         Command::Share(args) => share::command(args, Cli::command(), self::command()),

@@ -9,6 +9,7 @@ mod compare;
 mod new;
 mod profile;
 mod profile_robust;
+mod record;
 mod registration;
 mod regret;
 mod report;

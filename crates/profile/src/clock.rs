@@ -46,6 +46,7 @@ fn counter() -> u64 {
 }
 
 /// The clock of a record.
+#[derive(Clone, Copy, Default)]
 pub struct Clock {
     /// A time of the record, and the same time in nanoseconds.
     begin: (u64, u64),

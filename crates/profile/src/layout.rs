@@ -196,6 +196,51 @@ pub struct Stack {
 
 include!(concat!(env!("OUT_DIR"), "/layout_Stack.rs"));
 
+/// A step of a thread.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RawStep {
+    pub time: u64,
+    pub object: u64,
+    pub caller: u64,
+    pub away: u32,
+    pub cpu: u16,
+    pub flags: u8,
+    pub kind: u8,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_RawStep.rs"));
+
+/// The steps that a thread has taken one after the other.
+#[repr(C)]
+pub struct Block {
+    pub thread: u64,
+    pub number: u64,
+    pub unused: [u64; 2],
+    pub step: [RawStep; LW_PROFILE_BLOCK_STEPS],
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Block.rs"));
+
+/// The beginning of the file with steps. Blocks follow.
+#[repr(C)]
+pub struct Steps {
+    pub magic: u64,
+    pub size: u64,
+    pub from: u64,
+    pub until: u64,
+    pub knows_away: u64,
+    pub most: u64,
+    pub blocks: u64,
+    pub lost: u64,
+    pub unused: [u64; 8184],
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Steps.rs"));
+
+use crate::recording::Kind;
+include!(concat!(env!("OUT_DIR"), "/layout_Kind.rs"));
+
 /// The whole file.
 #[repr(C)]
 pub struct Profile {
@@ -255,6 +300,8 @@ unsafe impl Numbers for Event {}
 unsafe impl Numbers for Condition {}
 // SAFETY: as above.
 unsafe impl Numbers for Stack {}
+// SAFETY: as above.
+unsafe impl Numbers for RawStep {}
 
 /// Reads the first `length` entries of the table at an offset in the file. Pages that nobody has written to
 /// are zeros, and are not read.

@@ -12,6 +12,7 @@ mod layout;
 mod places;
 mod pprof;
 mod record;
+pub mod recording;
 mod report;
 mod slow;
 mod stack;
@@ -38,7 +39,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use clock::Now;
-use lockworks_preload::{Library, Program};
+use lockworks_preload::{Library, OtherLocks, Program};
 use lockworks_programs::children;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
@@ -227,6 +228,9 @@ const SOON: Duration = Duration::from_millis(200);
 /// Names of files that are no records yet begin with this.
 const SPARE: &str = "spare-";
 
+/// Names of files with the steps of threads end with this.
+const STEPS: &str = ".steps";
+
 /// A directory in memory, so that writing needs no disk.
 const SHARED_MEMORY: &str = "/dev/shm";
 
@@ -290,9 +294,51 @@ pub fn command(args: &ProfileArgs) -> Result<ExitCode> {
 impl ProfileArgs {
     /// Runs the program. Returns the report, the records of its processes, and how it ended.
     pub fn profile(&self) -> Result<(ProfileReport, Vec<Record>, ExitStatus)> {
+        let mut environment = vec![(SLOW, (self.slow * 1000).to_string())];
+        if self.trace.is_some() {
+            environment.push((EVENTS, "1".to_owned()));
+        }
+        let prints_here = (self.json || self.format.is_some()) && self.destination.output.is_none();
+        let measured = Measured::run(&self.command, &environment, self.is_part, prints_here)?;
+        let run = Run {
+            command: &self.command,
+            wall: measured.wall,
+            status: measured.status,
+            is_server: measured.is_server,
+            unmeasured: measured.unmeasured,
+        };
+        let records = measured.records;
+        let depth = self.depth as usize;
+        let report = ProfileReport::new(&records, run, measured.other_locks, depth);
+        Ok((report, records, measured.status))
+    }
+}
+
+/// A program that has run with the library that measures.
+struct Measured {
+    records: Vec<Record>,
+    /// The directory of the records, which is removed with this.
+    directory: TempDir,
+    status: ExitStatus,
+    wall: Duration,
+    /// Whether a signal ended it, or it left something in the background.
+    is_server: bool,
+    unmeasured: Unmeasured,
+    other_locks: OtherLocks,
+}
+
+impl Measured {
+    /// Runs a program to its end, and that of what it leaves in the background. `is_part`: nobody sees what
+    /// it prints, and ^C ends all. `prints_here`: standard output is for results.
+    fn run(
+        words: &[OsString],
+        environment: &[(&str, String)],
+        is_part: bool,
+        prints_here: bool,
+    ) -> Result<Self> {
         let library = Library::find(LIBRARY)?;
-        let program = Program::find(&self.command)?;
-        if !self.is_part {
+        let program = Program::find(words)?;
+        if !is_part {
             ending::begin()?;
         }
         let directory = directory().context(
@@ -303,17 +349,14 @@ impl ProfileArgs {
         make_spares(directory.path())?;
         let mut command = program.command_with(&library);
         command.env(DIRECTORY, directory.path());
-        command.env(SLOW, (self.slow * 1000).to_string());
-        if self.trace.is_some() {
-            command.env(EVENTS, "1");
-        }
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
         if std::env::var_os(NEAR).is_none() && lockworks::topology::nodes() < 2 {
             command.env(NEAR, "llc");
         }
-        if self.is_part {
+        if is_part {
             let command = command.stdin(Stdio::null()).stdout(Stdio::null());
             command.stderr(Stdio::null());
-        } else if (self.json || self.format.is_some()) && self.destination.output.is_none() {
+        } else if prints_here {
             command.stdout(std::io::stderr().as_fd().try_clone_to_owned()?);
         }
         let begin = Instant::now();
@@ -321,7 +364,7 @@ impl ProfileArgs {
         let mut child = command
             .spawn()
             .map_err(|error| program.not_started(error))?;
-        if !self.is_part {
+        if !is_part {
             ending::pass_on_to(child.id());
         }
         let status = child.wait()?;
@@ -329,16 +372,15 @@ impl ProfileArgs {
         let wall = begin.elapsed();
         let mut unmeasured = listener.map(Listener::end).unwrap_or_default();
         let records = read(directory.path(), Now::get()?, &mut unmeasured)?;
-        let other_locks = program.other_locks();
-        let run = Run {
-            command: &self.command,
-            wall,
+        Ok(Self {
+            records,
+            directory,
             status,
+            wall,
             is_server: was_left || ending::signals() > 0,
             unmeasured,
-        };
-        let report = ProfileReport::new(&records, run, other_locks, self.depth as usize);
-        Ok((report, records, status))
+            other_locks: program.other_locks(),
+        })
     }
 }
 
@@ -481,7 +523,10 @@ fn read(directory: &Path, now: Now, unmeasured: &mut Unmeasured) -> Result<Vec<R
     let mut records = Vec::new();
     for file in directory.read_dir()? {
         let file = file?;
-        if file.file_name().as_bytes().starts_with(SPARE.as_bytes()) {
+        let name = file.file_name();
+        if name.as_bytes().starts_with(SPARE.as_bytes())
+            || name.as_bytes().ends_with(STEPS.as_bytes())
+        {
             continue;
         }
         match Record::read(&file.path(), now) {

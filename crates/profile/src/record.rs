@@ -35,6 +35,10 @@ const COMPLETE: u32 = 2;
 /// The record of one process.
 #[derive(Default)]
 pub struct Record {
+    /// The name of the file.
+    pub file: String,
+    /// The clock of the record.
+    pub clock: Clock,
     /// The number of the process.
     pub pid: u64,
     /// The number of threads that have locked a mutex or an rwlock.
@@ -299,7 +303,10 @@ impl Record {
             offset_of!(Profile, condition),
             all(layout::LW_PROFILE_CONDITIONS),
         )?;
+        let name = path.file_name().unwrap_or_default();
         let mut record = Self {
+            file: name.to_string_lossy().into_owned(),
+            clock,
             pid: number(offset_of!(Profile, pid))?,
             threads,
             nodes: number(offset_of!(Profile, nodes))?,

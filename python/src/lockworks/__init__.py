@@ -3,7 +3,8 @@
 
 Each function runs the command of its name. Arguments are the options of that command, with `_` for
 `-`: a list where the option takes several values, a dict where it takes KEY=VALUE, True where it
-takes no value. `lockworks sim --help-all` says what each does. All functions also have:
+takes no value. `lockworks sim --help-all` says what each does. recording() reads a file that the
+command has written. All functions also have:
 
 - frame: "pandas" or "polars". By default pandas, or polars where only that is installed.
 - progress: show the command's progress on standard error. By default if that is a terminal.
@@ -19,11 +20,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from . import frames
+from . import frames, recordings
 from .command import Error, Scalar, Value, run, words_of
 from .frames import Frame, Library
 
-__all__ = ["Error", "locks", "machines", "regret", "reproduce", "sim", "sweep"]
+__all__ = ["Error", "locks", "machines", "recording", "regret", "reproduce", "sim", "sweep"]
 
 Names = str | Iterable[str]
 Numbers = int | Iterable[int]
@@ -240,3 +241,14 @@ def locks(lock: str | None = None, *, frame: Library = None) -> Frame:
     for row in results:
         del row["tunables"]
     return frames.of_rows(results, frame)
+
+
+def recording(file: PathName, *, frame: Library = None) -> Frame:
+    """The steps of a file that `lockworks record` has written, a row for each.
+
+    Columns: `thread` (from 0), `function` (that it runs), `ns` (since the recording began), `kind`
+    ("acquires" and so on), `object` (the lock or condition), `place`, `away_ns` (without a CPU since
+    the thread's last step), `slept`, `mode` ("mutex", "read" or "write"), `cpu`. Rows are sorted by
+    thread, then by time. Raises ValueError if the file is no recording of this version.
+    """
+    return frames.of_columns(recordings.columns(Path(file)), frame)

@@ -32,6 +32,11 @@ def of_rows(rows: Iterable[Row], library: Library) -> Frame:
     # A nested value may be null in a row, and have parts in another one.
     nested = {name[: match.start()] for name in names for match in re.finditer(r"\.", name)}
     columns = {name: [row.get(name) for row in rows] for name in names if name not in nested}
+    return of_columns(columns, library)
+
+
+def of_columns(columns: dict[str, list[Any]], library: Library) -> Frame:
+    """A data frame with these columns, which have the same length."""
     if _library(library) == "polars":
         import polars
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 /*
  * pthread_create() and thrd_create(): a thread runs its function within ours, so that we learn when
- * it exits, and take back its slot. A pthread key would do that too, but the program may use all of
- * them. Threads that glibc starts for itself do not come here. They only borrow slots.
+ * it begins and exits. A pthread key would do that too, but the program may use all of them.
+ * Threads that glibc starts for itself do not come here.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <threads.h>
 
+#include "create.h"
 #include "glibc.h"
-#include "not_served.h"
-#include "slots.h"
 
 struct lw_start {
 	void *(*run)(void *);
@@ -46,25 +45,10 @@ static void lw_start_return(struct lw_start *start)
 		;
 }
 
-/* Is this thread one that calls lw_user_thread_exit()? */
-static __thread bool lw_exit_is_seen __attribute__((tls_model("initial-exec")));
-
-bool lw_user_hook_exit(bool may_allocate)
-{
-	(void)may_allocate;
-	return lw_exit_is_seen;
-}
-
-/* The main thread usually ends with the process. If it ends before that, its slot is lost. */
-__attribute__((constructor(101))) static void lw_create_start(void)
-{
-	lw_exit_is_seen = true;
-}
-
 static void lw_at_exit(void *arg)
 {
 	(void)arg;
-	lw_user_thread_exit();
+	lw_thread_ends();
 }
 
 static void *lw_run(void *arg)
@@ -73,7 +57,7 @@ static void *lw_run(void *arg)
 	void *result;
 
 	lw_start_return(arg);
-	lw_exit_is_seen = true;
+	lw_thread_begins(start.run ? (void *)start.run : (void *)start.run_c11);
 	pthread_cleanup_push(lw_at_exit, NULL);
 	if (start.run)
 		result = start.run(start.arg);
@@ -91,7 +75,7 @@ static int lw_create(pthread_t *thread, const pthread_attr_t *attr, struct lw_st
 	if (!copy)
 		return EAGAIN;
 	*copy = start;
-	lw_store(&lw_not_served.has_threads, true, relaxed);
+	lw_creates_thread();
 	error = lw_glibc()->create(thread, attr, lw_run, copy);
 	if (error)
 		lw_start_return(copy);

@@ -1,0 +1,92 @@
+//! `lockworks record` writes all that threads do with locks, however the program ends.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lockworks_profile::recording::{Kind, Recording, Step};
+
+use crate::support::{assert_fails, json, output};
+
+fn compile(directory: &Path) -> PathBuf {
+    let (file, program) = (directory.join("record.c"), directory.join("record"));
+    fs::write(&file, include_str!("record.c")).expect("a file");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-pthread", "-g", "-O2", "-o"]);
+    compiler.args([&program, &file]);
+    assert!(compiler.status().expect("a C compiler").success());
+    program
+}
+
+fn kinds(steps: &[Step]) -> Vec<Kind> {
+    steps.iter().map(|step| step.kind).collect()
+}
+
+#[test]
+fn all_steps_are_recorded_also_of_a_program_that_is_killed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = compile(directory.path());
+    let program = program.to_str().expect("a path");
+    let file = directory.path().join("r.lw");
+    let path = file.to_str().expect("a path");
+    for (arguments, status) in [(&[][..], 0), (&["die"], 128 + 9)] {
+        let record = ["record", "--json", "-o", path, "--", program];
+        let ran = output(&[&record, arguments].concat());
+        assert_eq!(ran.status.code(), Some(status), "{ran:?}");
+        let summary = json(&ran);
+        assert_eq!(summary["threads"], 4);
+        assert_eq!(summary["locks"][0]["lock"], "mutex");
+        assert_eq!(summary["lost"], 0);
+
+        let recording = Recording::open(&file).expect("a recording");
+        let threads: Vec<_> = recording.by_thread().collect();
+        let (_, first) = threads[0];
+        // The inner acquisition of a recursive mutex is no step.
+        let expected = [
+            Kind::Begins,
+            Kind::Acquires,
+            Kind::Releases,
+            Kind::Acquires,
+            Kind::Acquires,
+            Kind::Fails,
+            Kind::Broadcasts,
+            Kind::Releases,
+            Kind::Releases,
+        ];
+        let waited = |kind: &Kind| *kind != Kind::Waits;
+        let found: Vec<Kind> = kinds(first).into_iter().filter(waited).collect();
+        assert_eq!(found, expected);
+        // It slept for 20 ms with the recursive mutex.
+        if recording.knows_away {
+            assert!(
+                first[2].away_ns >= 20_000_000 && first[2].slept,
+                "{first:?}"
+            );
+        }
+        for (thread, steps) in &threads[1..] {
+            assert!(
+                thread.function.as_ref().expect("known").starts_with("run"),
+                "{thread:?}"
+            );
+            let number = |kind| kinds(steps).iter().filter(|other| **other == kind).count();
+            assert_eq!(number(Kind::Awaits), number(Kind::Woken));
+            assert_eq!(number(Kind::Acquires), number(Kind::Releases));
+            assert_eq!(number(Kind::Acquires), 1001 + number(Kind::Awaits));
+            assert_eq!(steps.last().expect("a step").kind, Kind::Ends);
+            assert!(steps.is_sorted_by_key(|step| step.ns));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_written_without_a_lock() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("r.lw");
+    let path = file.to_str().expect("a path");
+    assert_fails(
+        &output(&["record", "-o", path, "--", "true"]),
+        1,
+        &["nothing is written"],
+    );
+    assert!(!file.exists());
+}

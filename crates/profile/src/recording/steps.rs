@@ -1,0 +1,165 @@
+//! The steps that a process has left in shared memory, as a recording.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::fs::File;
+use std::mem::offset_of;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::file::{Kind, Recording, Step, Thread};
+use crate::layout::{self, Block, RawStep, Steps, table};
+use crate::places::Places;
+use crate::record::Record;
+use crate::{Measured, STEPS};
+
+/// The steps of a process.
+struct Left<'a> {
+    record: &'a Record,
+    /// The steps of each thread, by its number.
+    threads: BTreeMap<u64, Vec<RawStep>>,
+    knows_away: bool,
+    lost: u64,
+}
+
+impl<'a> Left<'a> {
+    fn read(path: &Path, record: &'a Record) -> Result<Option<Self>> {
+        let Ok(file) = File::open(path) else {
+            return Ok(None);
+        };
+        let number = |at: usize| -> Result<u64> { Ok(table(&file, at, 1)?[0]) };
+        if number(offset_of!(Steps, magic))? != layout::LW_PROFILE_STEPS_MAGIC as u64 {
+            return Ok(None);
+        }
+        let blocks = number(offset_of!(Steps, blocks))?.min(number(offset_of!(Steps, most))?);
+        let mut of_threads: BTreeMap<u64, Vec<(u64, Vec<RawStep>)>> = BTreeMap::new();
+        for at in 0..blocks as usize {
+            let at = size_of::<Steps>() + at * size_of::<Block>();
+            let [thread, number] = [offset_of!(Block, thread), offset_of!(Block, number)]
+                .map(|word| number(at + word).unwrap_or(0));
+            let mut steps: Vec<RawStep> = table(
+                &file,
+                at + offset_of!(Block, step),
+                layout::LW_PROFILE_BLOCK_STEPS,
+            )?;
+            // A thread fills a block in order, and a step that is complete has a kind.
+            let complete = steps
+                .iter()
+                .take_while(|step| Kind::of(step.kind).is_some());
+            steps.truncate(complete.count());
+            of_threads.entry(thread).or_default().push((number, steps));
+        }
+        let threads = of_threads.into_iter().map(|(thread, mut blocks)| {
+            blocks.sort_by_key(|(number, _)| *number);
+            (
+                thread,
+                blocks.into_iter().flat_map(|(_, steps)| steps).collect(),
+            )
+        });
+        Ok(Some(Self {
+            record,
+            threads: threads.collect(),
+            knows_away: number(offset_of!(Steps, knows_away))? != 0,
+            lost: number(offset_of!(Steps, lost))?,
+        }))
+    }
+
+    fn steps(&self) -> usize {
+        self.threads.values().map(Vec::len).sum()
+    }
+}
+
+/// The names of things, in the order in which they were first seen.
+#[derive(Default)]
+struct Names {
+    known: HashMap<u64, u32>,
+    names: Vec<String>,
+}
+
+impl Names {
+    fn number(&mut self, address: u64, name: impl FnOnce() -> String) -> u32 {
+        *self.known.entry(address).or_insert_with(|| {
+            self.names.push(name());
+            self.names.len() as u32 - 1
+        })
+    }
+}
+
+/// The recording of the process with the most steps.
+pub fn read(measured: &Measured, command: &[OsString]) -> Result<Recording> {
+    let directory = measured.directory.path();
+    let mut all = Vec::new();
+    for record in &measured.records {
+        let path = directory.join(format!("{}{STEPS}", record.file));
+        all.extend(Left::read(&path, record)?);
+    }
+    let others = (measured.records.len() as u64).saturating_sub(1);
+    let most = all.into_iter().max_by_key(Left::steps);
+    let left = most.context(
+        "nothing was recorded: no process of the program could make a file of its steps; set TMPDIR to a \
+         directory with more room",
+    )?;
+    let (mut places, mut objects, mut calls) =
+        (Places::default(), Names::default(), Names::default());
+    let clock = &left.record.clock;
+    let first = left
+        .threads
+        .values()
+        .filter_map(|steps| steps.first())
+        .map(|step| step.time)
+        .min();
+    let first = first.unwrap_or_default();
+    let mut recording = Recording {
+        command: command
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+        seconds: 0.0,
+        cpus: std::thread::available_parallelism()?.get(),
+        knows_away: left.knows_away,
+        lost: left.lost,
+        other_processes: others,
+        threads: Vec::new(),
+        objects: Vec::new(),
+        places: Vec::new(),
+        steps: Vec::new(),
+    };
+    for steps in left.threads.values() {
+        let function = steps
+            .first()
+            .filter(|step| Kind::of(step.kind) == Some(Kind::Begins) && step.object != 0);
+        recording.threads.push(Thread {
+            function: function.map(|step| places.of(left.record, step.object).name()),
+            steps: steps.len(),
+        });
+        let mut last = 0;
+        for step in steps {
+            let kind = Kind::of(step.kind).context("a step without a kind")?;
+            let has_object = !matches!(kind, Kind::Begins | Kind::Ends);
+            let call = step.caller.wrapping_sub(1);
+            // Of two CPUs, the counters may differ by some nanoseconds.
+            last = clock.span(step.time.saturating_sub(first)).max(last);
+            recording.steps.push(Step {
+                ns: last,
+                kind,
+                object: has_object.then(|| {
+                    objects.number(step.object, || {
+                        let name = places.variable(left.record, step.object);
+                        name.unwrap_or_else(|| format!("{:#x}", step.object))
+                    })
+                }),
+                place: (step.caller != 0)
+                    .then(|| calls.number(call, || places.of_lock(left.record, call).name())),
+                away_ns: u64::from(step.away) * 16,
+                slept: u32::from(step.flags) & layout::LW_PROFILE_STEP_SLEPT as u32 != 0,
+                mode: step.flags & layout::LW_PROFILE_STEP_MODE as u8,
+                cpu: (step.cpu != u16::MAX).then_some(step.cpu),
+            });
+            recording.seconds = recording.seconds.max(last as f64 / 1e9);
+        }
+    }
+    recording.objects = objects.names;
+    recording.places = calls.names;
+    Ok(recording)
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "create.h"
+#include "holder.h"
+#include "steps.h"
+
+struct lw_profile_steps *lw_profile_steps;
+
+/* The blocks and the CPU time of this thread. */
+struct lw_own_steps {
+	struct lw_profile_block *block; /* NULL: none yet */
+	uint64_t blocks;		/* that it has had */
+	uint64_t used;			/* steps of this one */
+	uint64_t at_ns, ran_ns; /* the time, and its CPU time, when it last asked for them */
+	long slept;		/* how often it had waited in the kernel then */
+	bool is_full;		/* there is no other block */
+};
+
+static __thread struct lw_own_steps lw_own_steps __attribute__((tls_model("initial-exec")));
+
+/* Time without a CPU */
+
+/* The part of the kernel's struct rseq that is used here. */
+struct lw_rseq {
+	uint32_t cpu_id_start, cpu_id;
+	volatile uint64_t section; /* the address of a struct lw_rseq_section; 0: none */
+};
+
+/* A restartable sequence, as the kernel reads it. */
+struct lw_rseq_section {
+	uint32_t version, flags;
+	uint64_t start, length, abort;
+} lw_aligned(32);
+
+/* The word before the address to continue at, which glibc has told the kernel. */
+#ifdef __aarch64__
+#define LW_RSEQ_SIGNATURE 0xd428bc00
+#elif defined(__x86_64__)
+#define LW_RSEQ_SIGNATURE 0x53053053
+#endif
+
+#ifdef LW_RSEQ_SIGNATURE
+static const uint32_t lw_no_code[4] = {0, LW_RSEQ_SIGNATURE, 0, 0};
+
+/* No thread is ever within it, so the kernel clears it of every thread that it switches out. */
+static struct lw_rseq_section lw_no_section;
+#endif
+
+/* The place of struct rseq, from the thread pointer on. 0: glibc has none. */
+static ptrdiff_t lw_rseq_at;
+
+static void lw_rseq_find(void)
+{
+#ifdef LW_RSEQ_SIGNATURE
+	const ptrdiff_t *at = dlsym(RTLD_DEFAULT, "__rseq_offset");
+	const unsigned int *size = dlsym(RTLD_DEFAULT, "__rseq_size");
+
+	lw_no_section.start = (uintptr_t)&lw_no_code[0];
+	lw_no_section.length = 1;
+	lw_no_section.abort = (uintptr_t)&lw_no_code[2];
+	lw_rseq_at = at && size && *size ? *at : 0;
+#endif
+}
+
+static inline struct lw_rseq *lw_rseq(void)
+{
+	return (struct lw_rseq *)((char *)__builtin_thread_pointer() + lw_rseq_at);
+}
+
+/* Returns how often this thread has waited in the kernel. */
+static long lw_slept(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw;
+}
+
+/* Sets the time without a CPU of a step, and whether the thread slept. */
+static void lw_note_away(struct lw_own_steps *own, struct lw_profile_step *step)
+{
+	const uint64_t at_ns = lw_profile_clock_ns(CLOCK_MONOTONIC);
+	const uint64_t ran_ns = lw_profile_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	const uint64_t passed = at_ns - own->at_ns, ran = ran_ns - own->ran_ns;
+	const uint64_t away = passed > ran ? (passed - ran) / 16 : 0;
+	const long slept = lw_slept();
+
+	if (own->at_ns) {
+		step->away = away < UINT32_MAX ? (uint32_t)away : UINT32_MAX;
+		step->flags |= slept != own->slept ? LW_PROFILE_STEP_SLEPT : 0;
+	}
+	own->at_ns = at_ns;
+	own->ran_ns = ran_ns;
+	own->slept = slept;
+}
+
+/* Steps */
+
+/* Takes another block. Returns whether there is one. */
+static bool lw_block_take(struct lw_own_steps *own, struct lw_profile *profile)
+{
+	struct lw_profile_steps *steps = lw_profile_steps;
+	uint64_t taken = own->is_full ? steps->most : lw_fetch_add(&steps->blocks, 1, relaxed);
+	struct lw_profile_block *block = &steps->block[taken];
+	int saved = errno;
+
+	/* Without room in memory, writing would end the process. */
+	own->is_full = taken >= steps->most ||
+		       (madvise(block, sizeof(*block), MADV_POPULATE_WRITE) && errno != EINVAL);
+	errno = saved;
+	if (own->is_full)
+		return false;
+	block->thread = lw_profile_self(profile);
+	block->number = own->blocks++;
+	own->block = block;
+	own->used = 0;
+	return true;
+}
+
+void lw_profile_add_step(enum lw_profile_step_kind kind, enum lw_profile_mode mode,
+			 const void *object, uint64_t caller)
+{
+	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
+	struct lw_own_steps *own = &lw_own_steps;
+	const uint64_t now = lw_profile_now();
+	struct lw_profile_step *step;
+
+	if (!profile || now < lw_profile_steps->from || now > lw_profile_steps->until)
+		return;
+	if (lw_unlikely(!own->block || own->used == LW_PROFILE_BLOCK_STEPS) &&
+	    !lw_block_take(own, profile)) {
+		lw_fetch_add(&lw_profile_steps->lost, 1, relaxed);
+		return;
+	}
+	step = &own->block->step[own->used++];
+	step->time = now;
+	step->object = (uintptr_t)object;
+	step->caller = caller;
+	step->flags = (uint8_t)mode;
+	step->cpu = UINT16_MAX;
+#ifdef LW_RSEQ_SIGNATURE
+	if (lw_rseq_at) {
+		struct lw_rseq *rseq = lw_rseq();
+
+		if (lw_unlikely(rseq->section != (uintptr_t)&lw_no_section)) {
+			lw_note_away(own, step);
+			rseq->section = (uintptr_t)&lw_no_section;
+		}
+		step->cpu = (uint16_t)rseq->cpu_id;
+	}
+#endif
+	/* release: a step that has a kind is complete */
+	lw_store(&step->kind, (uint8_t)kind, release);
+}
+
+/* The file */
+
+/* Returns the number of blocks that the file may have. */
+static uint64_t lw_blocks_most(void)
+{
+	const char *text = secure_getenv("LOCKWORKS_RECORD_BLOCKS");
+	const uint64_t asked = text ? strtoull(text, NULL, 10) : 0;
+	uint64_t most = asked && asked < LW_PROFILE_BLOCKS ? asked : LW_PROFILE_BLOCKS;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+		const uint64_t room = limit.rlim_cur / sizeof(struct lw_profile_block);
+
+		most = most < room ? most : room ? room - 1 : 0;
+	}
+	return most;
+}
+
+static struct lw_profile_steps *lw_steps_map(const char *path, uint64_t most)
+{
+	const size_t size =
+		sizeof(struct lw_profile_steps) + (size_t)most * sizeof(struct lw_profile_block);
+	int file = lw_profile_open(path, O_RDWR | O_CREAT | O_EXCL);
+	void *at = MAP_FAILED;
+
+	if (file < 0)
+		return NULL;
+	if (ftruncate(file, (off_t)size) == 0)
+		at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+	lw_profile_close(file);
+	return at == MAP_FAILED || (madvise(at, 4096, MADV_POPULATE_WRITE) && errno != EINVAL)
+		       ? NULL
+		       : at;
+}
+
+/* Returns the time of the record that is this many milliseconds after its beginning. */
+static uint64_t lw_time_after(const char *name, uint64_t otherwise)
+{
+	const char *text = secure_getenv(name);
+	const uint64_t begin = lw_profile_clock_ns(CLOCK_MONOTONIC);
+	const uint64_t time = lw_profile_now();
+	uint64_t rate = 1000000, ms = text ? strtoull(text, NULL, 10) : 0;
+
+	if (!ms)
+		return otherwise;
+	if (lw_profile_own.has_tsc) {
+		/* Ticks in a millisecond, which the clock passes meanwhile. */
+		while (lw_profile_clock_ns(CLOCK_MONOTONIC) - begin < 1000000) {
+		}
+		rate = lw_profile_now() - time;
+	}
+	return time + ms * rate;
+}
+
+void lw_profile_steps_begin(const char *path_of_record)
+{
+	struct lw_profile_steps *steps;
+	uint64_t most;
+	char path[4096];
+
+	if (!secure_getenv("LOCKWORKS_RECORD"))
+		return;
+	snprintf(path, sizeof(path), "%s.steps", path_of_record);
+	most = lw_blocks_most();
+	steps = most ? lw_steps_map(path, most) : NULL;
+	if (!steps)
+		return;
+	lw_rseq_find();
+	steps->size = sizeof(struct lw_profile_block);
+	steps->most = most;
+	steps->knows_away = lw_rseq_at != 0;
+	steps->from = lw_time_after("LOCKWORKS_RECORD_AFTER_MS", 0);
+	steps->until = lw_time_after("LOCKWORKS_RECORD_UNTIL_MS", UINT64_MAX);
+	steps->magic = LW_PROFILE_STEPS_MAGIC;
+	lw_profile_steps = steps;
+	lw_profile_step(LW_STEP_BEGINS, 0, NULL, NULL);
+}
+
+void lw_profile_steps_forget(void)
+{
+	struct lw_profile_steps *of_parent = lw_profile_steps;
+
+	if (!of_parent)
+		return;
+	lw_profile_steps = NULL;
+	munmap(of_parent,
+	       sizeof(*of_parent) + (size_t)of_parent->most * sizeof(struct lw_profile_block));
+	memset(&lw_own_steps, 0, sizeof(lw_own_steps));
+}
+
+/* Threads */
+
+void lw_creates_thread(void)
+{
+}
+
+void lw_thread_begins(const void *run)
+{
+	lw_profile_step(LW_STEP_BEGINS, 0, run, NULL);
+}
+
+void lw_thread_ends(void)
+{
+	lw_profile_step(LW_STEP_ENDS, 0, NULL, NULL);
+}
