@@ -61,6 +61,9 @@ pub(crate) struct CoreTimes {
     pub(crate) spin_exit: u64,
     pub(crate) reorder_window: u64,
     llc: u64,
+    /// The time for which a read of a shared line keeps other reads of it waiting: that of the answer
+    /// from the last-level cache. The home of the line answers one read after the other.
+    pub(crate) read_occupancy: u64,
 }
 
 impl CoreTimes {
@@ -75,6 +78,9 @@ impl CoreTimes {
             spin_exit: of_cycles("spin_exit_cycles"),
             reorder_window: of_cycles("reorder_window_cycles"),
             llc: picoseconds(machine.llc_ns(machine_cpu)),
+            read_occupancy: picoseconds(
+                (1.0 - parameters.get("request_share")) * machine.llc_ns(machine_cpu),
+            ),
         }
     }
 }
@@ -87,7 +93,6 @@ pub(crate) struct Model {
     core_times: Vec<CoreTimes>,
     /// The core type of each CPU, as an index into `core_times`.
     core_types: Vec<u8>,
-    pub(crate) read_occupancy: u64,
     pub(crate) thread_wake_cost: u64,
     pub(crate) thread_wake_latency: u64,
     pub(crate) thread_times: HostTimes,
@@ -108,6 +113,8 @@ pub(crate) struct Model {
     on_cores: BTreeMap<usize, Vec<u16>>,
     nodes: Vec<u16>,
     llcs: Vec<u16>,
+    /// The core of each CPU.
+    cores: Vec<u16>,
     /// The relation of each pair of CPUs.
     relations: Vec<u8>,
     /// The relation of each CPU to each NUMA node, for lines in that node's memory.
@@ -231,7 +238,6 @@ impl Model {
                 .iter()
                 .map(|&p| core_type(machine, p))
                 .collect(),
-            read_occupancy: picoseconds(parameters.get("read_occupancy_ns")),
             thread_wake_cost: wake_cost,
             thread_wake_latency: wake_latency,
             thread_times,
@@ -250,6 +256,10 @@ impl Model {
                 .map(|&p| machine.node_of(p) as u16)
                 .collect(),
             llcs,
+            cores: machine_cpus
+                .iter()
+                .map(|&p| machine.core_of(p) as u16)
+                .collect(),
             relations,
             node_relations,
             node_count,
@@ -272,6 +282,7 @@ impl Model {
         self.machine_cpus[c] = machine_cpu;
         self.nodes[c] = self.machine.node_of(machine_cpu) as u16;
         self.llcs[c] = self.llc_of_machine_cpu(machine_cpu);
+        self.cores[c] = self.machine.core_of(machine_cpu) as u16;
         self.core_types[c] = core_type(&self.machine, machine_cpu);
         for other in (0..n).filter(|&other| other != c) {
             self.relations[c * n + other] = self.relation(machine_cpu, self.machine_cpus[other]);
@@ -313,6 +324,17 @@ impl Model {
         let core = self.machine.core_of(self.machine_cpus[c]);
         let all = self.on_cores.get(&core).into_iter().flatten().copied();
         all.filter(move |&other| usize::from(other) != c)
+    }
+
+    /// The core of `c`. All CPUs of a core use the same caches.
+    #[inline]
+    pub(crate) fn core_number(&self, c: u16) -> usize {
+        usize::from(self.cores[usize::from(c)])
+    }
+
+    /// The number of cores of the machine.
+    pub(crate) fn core_count(&self) -> usize {
+        self.machine.core_of(self.machine.cpus() - 1) + 1
     }
 
     /// Returns the relation of two of the machine's CPUs.

@@ -77,13 +77,6 @@ impl Default for Parameters {
                 "reorder buffer of 192 entries at two instructions a cycle",
             ),
             parameter(
-                "read_occupancy_ns",
-                2.0,
-                "ns",
-                Mark::I,
-                "a cache slice answers reads of a shared line one after the other",
-            ),
-            parameter(
                 "tick_period_us",
                 1000.0,
                 "us",

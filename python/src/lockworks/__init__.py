@@ -247,8 +247,8 @@ def recording(file: PathName, *, frame: Library = None) -> Frame:
     """The steps of a file that `lockworks record` has written, a row for each.
 
     Columns: `thread` (from 0), `function` (that it runs), `ns` (since the recording began), `kind`
-    ("acquires" and so on), `object` (the lock or condition), `place`, `away_ns` (without a CPU since
-    the thread's last step), `slept`, `mode` ("mutex", "read" or "write"), `cpu`. Rows are sorted by
+    ("acquires" and so on), `object` (the lock or condition), `place`, `away_ns` (without a CPU
+    since the last step), `slept`, `mode` ("mutex", "read" or "write"), `cpu`. Rows are sorted by
     thread, then by time. Raises ValueError if the file is no recording of this version.
     """
     return frames.of_columns(recordings.columns(Path(file)), frame)

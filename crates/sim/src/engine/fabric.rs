@@ -9,18 +9,26 @@ use crate::model::Model;
 use super::line::{Line, NOBODY};
 use super::requests::{Request, Requests};
 
+/// The number of lines of each core that are remembered. The others of its CPUs fetch again what the core
+/// has no longer.
+const RECENT: usize = 16;
+
 pub(super) struct Fabric {
     pub(super) model: Model,
     pub(super) now: u64,
     pub(super) queue: EventQueue,
     /// The number of line transfers so far.
     pub(super) transfers: u64,
+    /// What the cores have requested last: the line, and the time at which it arrives. Each core has
+    /// [`RECENT`] places, and a line has one of them.
+    recent: Vec<(u32, u64)>,
     random: u64,
 }
 
 impl Fabric {
     pub(super) fn new(model: Model, queue: EventQueue, seed: u64) -> Self {
         Self {
+            recent: vec![(u32::MAX, 0); model.core_count() * RECENT],
             model,
             now: 0,
             queue,
@@ -87,21 +95,33 @@ impl Fabric {
         let latency = self.spread(latency);
         let way = self.model.request_leg(latency);
         let mut served = self.now.max(request.issued + way);
-        if line.owner != NOBODY {
-            served = served.max(line.hold_until);
-        }
+        let place = self.model.core_number(request.cpu) * RECENT + line.number as usize % RECENT;
+        let mut arrival = None;
         if request.write || line.owner != NOBODY {
+            if line.owner != NOBODY {
+                served = served.max(line.hold_until);
+            }
+            if request.write {
+                line.written_at = served;
+            }
             line.writing = request.write;
             line.lose_at = served;
         } else {
-            served = served.max(line.read_free);
-            line.read_free = served + self.model.read_occupancy;
+            let core = self.model.core_of(request.cpu);
+            let (number, on_core) = self.recent[place];
+            if number == line.number && on_core > line.written_at {
+                // Another CPU of the core has the line, or waits for it.
+                arrival = Some(on_core.max(self.now) + core.l1);
+            } else {
+                served = served.max(line.read_free);
+                line.read_free = served + core.read_occupancy;
+            }
             line.readers += 1;
         }
-        self.queue.push(
-            served + latency - way,
-            Event::Arrival(request.cpu, request.slot, line.number),
-        );
+        let arrival = arrival.unwrap_or(served + latency - way);
+        self.recent[place] = (line.number, arrival);
+        let event = Event::Arrival(request.cpu, request.slot, line.number);
+        self.queue.push(arrival, event);
     }
 
     /// Returns the time that an uncontended request takes, from the CPU to the line and back.

@@ -122,6 +122,8 @@ pub(super) struct Line {
     pub(super) waiters: Vec<u16>,
     /// The time from which the next read of the shared line can be served.
     pub(super) read_free: u64,
+    /// The time at which the latest write took the line from all others.
+    pub(super) written_at: u64,
 }
 
 impl Holders for Line {
@@ -153,6 +155,7 @@ impl Line {
             lose_at: u64::MAX,
             hold_until: 0,
             read_free: 0,
+            written_at: 0,
             words: [0; LINE / WORD],
             requests: Vec::new(),
             waiters: Vec::new(),

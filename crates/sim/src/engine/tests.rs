@@ -96,6 +96,43 @@ fn a_core_type_has_times_of_its_own() {
     assert_eq!(model.transfer(0, 1, 0), 38 * NS - (3571 + 4545) / 2);
 }
 
+/// The times at which CPUs read a line that CPU 0 and another have shared before.
+fn reads_of_a_shared_line(readers: &[usize]) -> Vec<u64> {
+    let machine_cpus = [&[0, 2], readers].concat();
+    let mut engine = engine("oracle-x5-4", &machine_cpus);
+    engine.fabric.model.transfer_spread = 0;
+    let address = engine.allocate("line", 4, 0);
+    let load = op(Kind::Load, address, 0);
+    let mut programs = vec![vec![(0, op(Kind::Exchange, address, 1))], vec![(500, load)]];
+    programs.extend(readers.iter().map(|_| vec![(1000, load)]));
+    let outcomes = run(&mut engine, &programs);
+    outcomes[2..].iter().map(|of| of[0].1 - 1000 * NS).collect()
+}
+
+#[test]
+fn reads_of_a_shared_line_follow_one_another() {
+    let times = reads_of_a_shared_line(&[4, 6, 8, 10]);
+    // Half of the 50 cycles of the last-level cache, at 2.6 GHz.
+    let answer = picoseconds_of_cycles(25.0);
+    for pair in times.windows(2) {
+        assert!(pair[1].abs_diff(pair[0] + answer) <= 1, "{times:?}");
+    }
+}
+
+#[test]
+fn cpus_of_a_core_read_a_shared_line_once() {
+    let times = reads_of_a_shared_line(&[4, 5, 6]);
+    let l1 = picoseconds_of_cycles(4.0);
+    assert!(times[1].abs_diff(times[0] + l1) <= 1, "{times:?}");
+    assert_eq!(times[2], reads_of_a_shared_line(&[4, 6])[1]);
+    // CPU 1 is on the core of CPU 0, which has the line.
+    assert!(reads_of_a_shared_line(&[1])[0] < reads_of_a_shared_line(&[4])[0] / 2);
+}
+
+fn picoseconds_of_cycles(cycles: f64) -> u64 {
+    (cycles / 2.6 * 1000.0).round() as u64
+}
+
 #[test]
 fn exclusive_transactions_of_a_line_follow_one_another() {
     let mut engine = engine("oracle-x5-4", &[0, 20, 40]);
