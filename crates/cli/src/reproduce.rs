@@ -194,7 +194,8 @@ fn summary(reproductions: &[Reproduction]) -> String {
             fit.map_or(0, |fit| fit.values.len()).to_string(),
             match r.judged_on {
                 JudgedOn::AllPoints => "all points, nothing fitted",
-                JudgedOn::PointsOfOwnValues => "all points; constants chosen on this table",
+                JudgedOn::UnusedPoints => "all points, not used for any value",
+                JudgedOn::PointsOfOwnValues => "all points; values or rules chosen on this table",
                 JudgedOn::PointsNotFitted => "points not fitted",
             }
             .to_owned(),
@@ -320,7 +321,7 @@ fn figures(r: &Reproduction) -> Table {
     let mut table = output::table(&header);
     for (at, row) in r.rows.iter().enumerate() {
         let threads = match &row.circumstances {
-            Some(circumstances) => format!("{} on {circumstances}", row.threads),
+            Some(circumstances) => format!("{}, {circumstances}", row.threads),
             None => row.threads.to_string(),
         };
         let deviation = row.published_sd.map(|sd| format!(" ±{sd:.3}"));
@@ -466,6 +467,7 @@ fn drawn_errors(tables: &[Reproduction], command: &str) -> Figure {
 fn judged_on(table: &Reproduction) -> &'static str {
     match table.judged_on {
         JudgedOn::AllPoints => "all points",
+        JudgedOn::UnusedPoints => "points not used",
         JudgedOn::PointsOfOwnValues => "points of own values",
         JudgedOn::PointsNotFitted => "points not fitted",
     }

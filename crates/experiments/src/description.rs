@@ -51,6 +51,9 @@ pub(crate) struct Description {
     /// Whether some values were chosen on this table, so that its error is no prediction.
     #[serde(default)]
     pub values_from_table: bool,
+    /// Whether no value and no rule of the model was chosen with a look at this table.
+    #[serde(default)]
+    pub unused: bool,
     /// Virtual time of each run.
     #[serde(default = "five")]
     pub milliseconds: f64,
@@ -69,6 +72,8 @@ pub(crate) enum ThreadPlacement {
     Compact,
     /// On random cores.
     Scatter,
+    /// On CPUs in their order: first all hardware threads of a core.
+    Packed,
     /// In groups on one node, of the size given by the workload's constant `gather_threads`.
     Gather,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
+use itertools::Itertools;
 use lockworks_machine::Machine;
 
 use crate::description::{Column, Description};
@@ -17,6 +18,9 @@ pub(crate) struct PublishedRow {
     pub threads: usize,
     /// The conditions of the row besides, as "4 nodes".
     pub circumstances: Option<String>,
+    /// Values of machine, workload or model that hold for this row: each column of the table whose name
+    /// has a dot, as `workload.critical_ns`.
+    pub settings: Vec<(String, f64)>,
     /// The number of CPUs that threads share, where the machine was restricted to some.
     pub cpus: Option<usize>,
     /// Whether these CPUs are all hardware threads of their cores.
@@ -42,7 +46,10 @@ pub(crate) fn read(description: &Description, text: &str) -> Result<Vec<Publishe
             None => row_of_threads(&line)?,
         };
         let columns = description.columns.iter().map(Column::figures);
+        let settings = line.settings()?;
         Ok(PublishedRow {
+            circumstances: row.circumstances.or_else(|| in_words(&settings)),
+            settings,
             figures: columns
                 .clone()
                 .map(|name| line.number(name))
@@ -85,6 +92,15 @@ fn deviation_of(column: &str) -> String {
     format!("{column}_sd")
 }
 
+/// Settings as a condition of a row: "critical_ns 200, parallel_ns 1000".
+fn in_words(settings: &[(String, f64)]) -> Option<String> {
+    let one = |(key, value): &(String, f64)| {
+        let (_, name) = key.split_once('.').expect("settings have a dot");
+        format!("{name} {value}")
+    };
+    (!settings.is_empty()).then(|| settings.iter().map(one).join(", "))
+}
+
 /// A line of the CSV file.
 struct Line<'a> {
     header: &'a [String],
@@ -103,6 +119,13 @@ impl Line<'_> {
         };
         cell.parse()
             .with_context(|| format!("column {column}: {cell:?} is not a number"))
+    }
+
+    /// The columns that are values of machine, workload or model.
+    fn settings(&self) -> Result<Vec<(String, f64)>> {
+        let keys = self.header.iter().filter(|name| name.contains('.'));
+        keys.map(|key| Ok((key.clone(), self.number(key)?)))
+            .collect()
     }
 
     /// A column of counts, which the table need not have.
@@ -124,6 +147,7 @@ fn row_of_threads(line: &Line) -> Result<PublishedRow> {
         point: threads,
         threads,
         circumstances: None,
+        settings: Vec::new(),
         cpus: None,
         packed: false,
         figures: Vec::new(),
@@ -150,6 +174,7 @@ fn restricted_row(description: &Description, line: &Line) -> Result<PublishedRow
         point: nodes,
         threads: users.map_or(defaults.users, |(from, to)| (from + to) / 2),
         circumstances: Some(circumstances),
+        settings: Vec::new(),
         cpus: Some(if packed { cpus } else { cores.len() }),
         packed,
         figures: Vec::new(),

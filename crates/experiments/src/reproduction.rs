@@ -61,6 +61,8 @@ pub struct Reproduction {
 pub enum JudgedOn {
     /// All points, with values as described: none of them is fitted.
     AllPoints,
+    /// All points of a table with which no value and no rule was chosen.
+    UnusedPoints,
     /// All points, with values that were chosen on these points.
     PointsOfOwnValues,
     /// The points that the fit has not seen, with fitted values.
@@ -123,6 +125,7 @@ pub fn reproduce(
             JudgedOn::PointsNotFitted,
         ),
         _ if table.description.values_from_table => (as_described, JudgedOn::PointsOfOwnValues),
+        _ if table.description.unused => (as_described, JudgedOn::UnusedPoints),
         _ => (as_described, JudgedOn::AllPoints),
     };
     let description = &table.description;

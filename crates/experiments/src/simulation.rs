@@ -1,5 +1,7 @@
 //! Simulations of the runs that a published table reports.
 
+use std::borrow::Cow;
+
 use anyhow::{Context, Result, ensure};
 use itertools::Itertools;
 use lockworks::Settings;
@@ -25,6 +27,8 @@ pub(crate) struct Case<'a> {
     pub cpus: Option<usize>,
     /// Whether these are all hardware threads of their cores.
     pub packed: bool,
+    /// The values that hold for its row.
+    pub settings: &'a [(String, f64)],
 }
 
 /// The outcomes of all placements of all cases.
@@ -48,7 +52,7 @@ impl Outcomes<'_> {
 
 impl PublishedTable {
     /// The case behind a figure.
-    pub(crate) fn case<'a>(&'a self, row: &PublishedRow, column: &'a Column) -> Case<'a> {
+    pub(crate) fn case<'a>(&'a self, row: &'a PublishedRow, column: &'a Column) -> Case<'a> {
         Case {
             machine: self.machine_of(column),
             lock: &column.lock,
@@ -56,13 +60,14 @@ impl PublishedTable {
             threads: column.users.unwrap_or(row.threads),
             cpus: row.cpus,
             packed: row.packed,
+            settings: &row.settings,
         }
     }
 
     /// The case that a figure's speedup is relative to, if it has one.
     pub(crate) fn baseline_case<'a>(
         &'a self,
-        row: &PublishedRow,
+        row: &'a PublishedRow,
         column: &'a Column,
     ) -> Option<Case<'a>> {
         match column.measure {
@@ -114,6 +119,7 @@ impl PublishedTable {
         match self.description.placement {
             ThreadPlacement::Compact if case.packed => Placement::Packed,
             ThreadPlacement::Compact => Placement::Compact,
+            ThreadPlacement::Packed => Placement::Packed,
             ThreadPlacement::Scatter => Placement::Scatter(seed),
             ThreadPlacement::Gather => scenario.workload.gather(seed),
         }
@@ -148,7 +154,7 @@ impl PublishedTable {
         let tunables = self.tunables()?;
         let outcomes = self.runs(points).into_par_iter().map(|(case, placement)| {
             let threads = case.threads;
-            let scenario = scenario_of(scenarios, case.machine);
+            let scenario = &with_settings(scenario_of(scenarios, case.machine), case.settings)?;
             let outcome = Run {
                 scenario,
                 lock: lock_type(case.lock)?,
@@ -179,6 +185,21 @@ impl PublishedTable {
         });
         Ok(Outcomes(outcomes.collect::<Result<_>>()?))
     }
+}
+
+/// A scenario with the values that hold for a row.
+pub(crate) fn with_settings<'a>(
+    scenario: &'a Scenario,
+    settings: &[(String, f64)],
+) -> Result<Cow<'a, Scenario>> {
+    let mut scenario = Cow::Borrowed(scenario);
+    for (key, value) in settings {
+        scenario
+            .to_mut()
+            .set(key, *value, "the row of the table")
+            .with_context(|| format!("{key}={value}"))?;
+    }
+    Ok(scenario)
 }
 
 /// The scenario of a machine.

@@ -12,6 +12,7 @@ use crate::description::{Column, Description, Measure};
 use crate::embedded::{self, Files};
 use crate::published::{self, PublishedRow};
 use crate::saved_fit::SavedFit;
+use crate::simulation::with_settings;
 
 /// A published table: its figures, the experiment behind it, and the saved fit that holds for it.
 #[derive(Clone, Debug)]
@@ -80,6 +81,9 @@ impl PublishedTable {
                     "the workload has no job that ends"
                 );
             }
+        }
+        for (row, machine) in self.rows.iter().cartesian_product(self.machines()) {
+            with_settings(&self.scenario(machine)?, &row.settings)?;
         }
         self.tunables()?;
         for column in &description.columns {
@@ -429,6 +433,26 @@ mod tests {
         let rows = crate::published::read(&description, figures).unwrap();
         let cpus: Vec<_> = rows.iter().map(|row| row.cpus).collect();
         assert_eq!(cpus, [Some(86), Some(256), Some(128)]);
+    }
+
+    #[test]
+    fn a_row_may_have_values_of_its_own() {
+        let figures = "workers,model.tick_ns,workload.work_ns,gain\n32,0,900,1\n32,3000,900,2\n";
+        let mut files = with(DESCRIPTION, figures, FIT);
+        files.fits.pop();
+        let unknown = "experiments/added.toml: workload.work_ns=900: ";
+        assert!(refusal(&files).starts_with(unknown), "{}", refusal(&files));
+
+        let figures = "workers,model.tick_ns,gain\n32,0,1\n32,3000,2\n";
+        let mut files = with(DESCRIPTION, figures, FIT);
+        files.fits.pop();
+        let tables = assemble(&files).unwrap();
+        let added = tables.last().unwrap();
+        let circumstances = added.rows.iter().map(|row| row.circumstances.as_deref());
+        let expected = [Some("tick_ns 0"), Some("tick_ns 3000")];
+        assert_eq!(circumstances.collect::<Vec<_>>(), expected);
+        // The two rows differ in that value alone, and so do their runs.
+        assert_eq!(added.runs(&[32]).len(), 4);
     }
 
     #[test]

@@ -607,6 +607,10 @@ mod tests {
             ("ampereone", 192, 1),
             ("core-i9-14900k", 32, 1),
             ("power10-4", 480, 4),
+            ("cascade-lake-8275cl-2", 96, 2),
+            ("broadwell-2", 88, 2),
+            ("broadwell-10-2", 40, 2),
+            ("epyc-7351-2", 64, 8),
         ] {
             let m = Machine::find(machine).unwrap();
             assert_eq!((m.cpus(), m.nodes()), (cpus, nodes), "{machine}");
