@@ -125,14 +125,16 @@ impl PublishedTable {
         }
     }
 
-    /// How the threads of a case share CPUs, if they do.
-    fn sharing(&self, case: Case) -> Option<Sharing> {
+    /// How the threads of a case share CPUs, if they do: those of a row, or all if threads outnumber them.
+    fn sharing(&self, scenario: &Scenario, case: Case) -> Option<Sharing> {
         let guest = self.description.guest.map(|guest| Sharing {
             cpus: guest.cpus,
             guests: Some(1),
             pinned: guest.pinned,
         });
-        guest.or(case.cpus.map(|cpus| Sharing {
+        let all = scenario.machine.cpus();
+        let cpus = case.cpus.or((case.threads > all).then_some(all));
+        guest.or(cpus.map(|cpus| Sharing {
             cpus,
             guests: None,
             pinned: false,
@@ -160,7 +162,7 @@ impl PublishedTable {
                 lock: lock_type(case.lock)?,
                 threads,
                 placement: self.place(scenario, case, placement + 1),
-                sharing: self.sharing(case),
+                sharing: self.sharing(scenario, case),
                 seconds,
                 tunables: Settings {
                     shuffle_reduction: case.shuffle_reduction,

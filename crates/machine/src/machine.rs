@@ -611,6 +611,7 @@ mod tests {
             ("broadwell-2", 88, 2),
             ("broadwell-10-2", 40, 2),
             ("epyc-7351-2", 64, 8),
+            ("core-i5-2500k", 4, 1),
         ] {
             let m = Machine::find(machine).unwrap();
             assert_eq!((m.cpus(), m.nodes()), (cpus, nodes), "{machine}");
