@@ -67,10 +67,16 @@ pub(crate) struct Costs {
     pub futex_wait_ns: Option<Value>,
     /// A call of futex to wake, while nobody sleeps.
     pub futex_wake_ns: Option<Value>,
-    /// To wake a sleeping thread: the time of the call.
+    /// To wake a thread whose CPU is idle: the time of the call.
     pub wake_cost_ns: Option<Value>,
-    /// To wake a sleeping thread: from the call until it runs.
+    /// To wake a thread whose CPU is idle: from the call until it runs.
     pub wake_latency_ns: Option<Value>,
+    /// To wake a thread without an interrupt, since its CPU runs another: the time of the call.
+    pub wake_busy_cost_ns: Option<Value>,
+    /// From one thread to another on the same CPU.
+    pub switch_ns: Option<Value>,
+    /// Between two timer interrupts, at which turns end.
+    pub tick_us: Option<Value>,
     pub dram_local_ns: Value,
     pub dram_remote_ns: Value,
 }
@@ -91,6 +97,9 @@ impl Costs {
             ("futex_wake_ns", &self.futex_wake_ns),
             ("wake_cost_ns", &self.wake_cost_ns),
             ("wake_latency_ns", &self.wake_latency_ns),
+            ("wake_busy_cost_ns", &self.wake_busy_cost_ns),
+            ("switch_ns", &self.switch_ns),
+            ("tick_us", &self.tick_us),
         ];
         let optional = optional.map(|(key, value)| Some((key, value.as_ref()?)));
         [
@@ -117,6 +126,9 @@ impl Costs {
             "futex_wake_ns" => self.futex_wake_ns.as_mut()?,
             "wake_cost_ns" => self.wake_cost_ns.as_mut()?,
             "wake_latency_ns" => self.wake_latency_ns.as_mut()?,
+            "wake_busy_cost_ns" => self.wake_busy_cost_ns.as_mut()?,
+            "switch_ns" => self.switch_ns.as_mut()?,
+            "tick_us" => self.tick_us.as_mut()?,
             "dram_local_ns" => &mut self.dram_local_ns,
             "dram_remote_ns" => &mut self.dram_remote_ns,
             _ => return None,
@@ -481,6 +493,7 @@ fn unit_of_key(key: &str) -> &'static str {
     match key.rsplit_once('_') {
         Some((_, "cycles")) => "cycles",
         Some((_, "ghz")) => "GHz",
+        Some((_, "us")) => "us",
         _ => "ns",
     }
 }

@@ -37,7 +37,7 @@ use lockworks_measurements::Activity;
 use crate::event_queue::{Event, EventQueue};
 use crate::model::Model;
 
-use cpu::{Cpu, Pass, State};
+use cpu::{Cpu, Pass, Sleeper, State};
 use fabric::Fabric;
 use hosting::Hosting;
 use line::{Line, line_of};
@@ -65,7 +65,7 @@ pub(crate) struct Engine {
     cpus: Vec<Cpu>,
     lines: Vec<Line>,
     labels: Vec<Label>,
-    parked: Vec<(usize, u16)>,
+    parked: Vec<Sleeper>,
     /// The sharing of CPUs. `None` if every CPU has one thread.
     hosting: Option<Hosting>,
     /// The record of what threads do, if one was asked for.
@@ -408,20 +408,26 @@ impl Engine {
     fn unpark(&mut self, c: usize, op: &Op) -> u64 {
         let mut woken = 0;
         while woken < op.a {
-            let Some(at) = self.parked.iter().position(|p| p.0 == op.address) else {
+            let Some(at) = self.parked.iter().position(|p| p.address == op.address) else {
                 break;
             };
-            let (_, sleeper) = self.parked.remove(at);
+            let sleeper = self.parked.remove(at);
+            let now = self.fabric.now;
             let (cost, latency) = match &mut self.hosting {
-                Some(hosting) => hosting.kick(sleeper),
+                Some(hosting) => hosting.kick(sleeper.cpu, c, now),
                 None => {
-                    let model = &self.fabric.model;
-                    (model.thread_wake_cost, model.thread_wake_latency)
+                    let times = &self.fabric.model.thread_times;
+                    if now < sleeper.since + times.leave {
+                        (times.wake_busy_cost, times.wake_busy_cost + times.enter)
+                    } else {
+                        (times.wake_cost, times.wake_latency + times.enter)
+                    }
                 }
             };
-            let wake_at = self.fabric.now + latency;
-            self.fabric.queue.push(wake_at, Event::Wake(sleeper));
-            self.cpus[c].lag += cost;
+            self.fabric
+                .queue
+                .push(now + latency, Event::Wake(sleeper.cpu));
+            self.cpus[c].lag += cost.saturating_sub(op.b);
             woken += 1;
         }
         woken
@@ -429,7 +435,7 @@ impl Engine {
 
     /// The time for which `c` sleeps is over. If it is not in the list, it has been woken already.
     fn end_sleep(&mut self, c: usize) {
-        let Some(at) = self.parked.iter().position(|p| usize::from(p.1) == c) else {
+        let Some(at) = self.parked.iter().position(|p| usize::from(p.cpu) == c) else {
             return;
         };
         self.parked.remove(at);

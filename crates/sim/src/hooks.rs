@@ -273,9 +273,13 @@ extern "C" fn lw_sim_unpark(p: usize, _slot: u32) {
     if with(|c| c.engine.call_ends_extension()) {
         sleep(0.0);
     }
-    with(|c| c.engine.work(c.wake_call_ps));
+    let call = with(|c| {
+        c.engine.work(c.wake_call_ps);
+        c.wake_call_ps
+    });
     operate(Op {
         a: 1,
+        b: call,
         ..Op::new(Kind::Unpark, p, 4)
     });
 }

@@ -30,12 +30,17 @@ pub(crate) struct HostTimes {
     pub(crate) scheduler: SchedulerTimes,
     /// The time of an extension of a slice.
     pub(crate) slice_extension: u64,
-    /// The time of a switch to another runner on the same CPU.
-    pub(crate) switch: u64,
-    /// The time that a wake-up takes of the waker.
+    /// The first part of a switch: the time in which a runner leaves its CPU. A thread that is woken
+    /// in this time does not sleep yet.
+    pub(crate) leave: u64,
+    /// The second part of a switch: the time until another runner runs.
+    pub(crate) enter: u64,
+    /// The time that a wake-up takes of the waker, if it interrupts the sleeper's CPU.
     pub(crate) wake_cost: u64,
-    /// The time from a wake-up until the sleeper wants a CPU.
+    /// The time from such a wake-up until the sleeper enters its CPU, which was idle.
     pub(crate) wake_latency: u64,
+    /// The time that a wake-up takes of the waker, if it interrupts no CPU.
+    pub(crate) wake_busy_cost: u64,
     /// The period in which idle processors search the whole machine for waiting runners.
     pub(crate) balance_period: u64,
     /// Virtual CPUs only: the first time for which the host polls after a halt.
@@ -93,8 +98,6 @@ pub(crate) struct Model {
     core_times: Vec<CoreTimes>,
     /// The core type of each CPU, as an index into `core_times`.
     core_types: Vec<u8>,
-    pub(crate) thread_wake_cost: u64,
-    pub(crate) thread_wake_latency: u64,
     pub(crate) thread_times: HostTimes,
     pub(crate) guest_times: HostTimes,
     dram_local: u64,
@@ -198,7 +201,9 @@ impl Model {
         // Hosts count cycles of a clock that all cores share, which is taken as that of the first one.
         let cycle = 1.0 / machine.clock_ghz(0);
         let of_cycles = |key| picoseconds(parameters.get(key) * cycle);
-        let (wake_cost, wake_latency) = (of("wake_cost_ns"), of("wake_latency_ns"));
+        let switch = of("switch_ns");
+        let leave = switch / 2;
+        let enter = switch - leave;
         let thread_times = HostTimes {
             scheduler: SchedulerTimes {
                 latency: of_us("scheduler_latency_us"),
@@ -207,10 +212,12 @@ impl Model {
                 tick: of_us("tick_period_us"),
             },
             slice_extension: of_us("slice_extension_us"),
-            switch: wake_cost,
-            wake_cost,
-            // The figure contains a switch to the sleeper.
-            wake_latency: wake_latency.saturating_sub(wake_cost),
+            leave,
+            enter,
+            wake_cost: of("wake_cost_ns"),
+            // The figure contains the time in which the sleeper enters its CPU.
+            wake_latency: of("wake_latency_ns").saturating_sub(enter),
+            wake_busy_cost: of("wake_busy_cost_ns"),
             balance_period: of_us("balance_period_us"),
             poll_first: 0,
             poll_most: 0,
@@ -219,8 +226,11 @@ impl Model {
             pause_gap: 0,
         };
         let guest_times = HostTimes {
+            // A virtual CPU halts in the guest before it leaves its CPU.
+            leave: 0,
+            enter: switch,
             wake_cost: of("kick_cost_ns"),
-            wake_latency: of("kick_latency_ns").saturating_sub(wake_cost),
+            wake_latency: of("kick_latency_ns").saturating_sub(switch),
             poll_first: of_us("halt_poll_first_us"),
             poll_most: of_us("halt_poll_most_us"),
             poll_latency: of_cycles("poll_wake_cycles"),
@@ -238,8 +248,6 @@ impl Model {
                 .iter()
                 .map(|&p| core_type(machine, p))
                 .collect(),
-            thread_wake_cost: wake_cost,
-            thread_wake_latency: wake_latency,
             thread_times,
             guest_times,
             dram_local: picoseconds(machine.dram_local_ns()),

@@ -24,10 +24,13 @@ pub struct Parameters(Vec<Parameter>);
 
 /// Parameters that a machine's description may have, with its key and what is added to its value: a
 /// round of a spin loop has a load, a comparison and a branch besides the pause.
-const FROM_MACHINE: [(&str, &str, f64); 3] = [
+const FROM_MACHINE: [(&str, &str, f64); 6] = [
     ("spin_round_cycles", "pause_cycles", 5.0),
     ("wake_cost_ns", "wake_cost_ns", 0.0),
     ("wake_latency_ns", "wake_latency_ns", 0.0),
+    ("wake_busy_cost_ns", "wake_busy_cost_ns", 0.0),
+    ("switch_ns", "switch_ns", 0.0),
+    ("tick_period_us", "tick_us", 0.0),
 ];
 
 impl Default for Parameters {
@@ -101,8 +104,8 @@ impl Default for Parameters {
                 "wake_cost_ns",
                 1240.0,
                 "ns",
-                Mark::E,
-                "context switch on one CPU, 1.07-1.4 us",
+                Mark::I,
+                "a call that wakes a thread whose CPU is idle, by an interrupt; taken as a switch",
             ),
             parameter(
                 "wake_latency_ns",
@@ -110,6 +113,21 @@ impl Default for Parameters {
                 "ns",
                 Mark::E,
                 "wake and switch across CPUs",
+            ),
+            parameter(
+                "wake_busy_cost_ns",
+                700.0,
+                "ns",
+                Mark::R,
+                "a call that wakes a thread without an interrupt: its CPU runs another thread, or it \
+                 does not sleep yet; 0.5-0.9 us",
+            ),
+            parameter(
+                "switch_ns",
+                1240.0,
+                "ns",
+                Mark::E,
+                "context switch on one CPU, 1.07-1.4 us",
             ),
             parameter(
                 "scheduler_latency_us",

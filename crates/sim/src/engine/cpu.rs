@@ -247,7 +247,7 @@ impl Cpu {
         &mut self,
         fabric: &mut Fabric,
         line: &mut Line,
-        parked: &mut Vec<(usize, u16)>,
+        parked: &mut Vec<Sleeper>,
         op: &Op,
         here: bool,
     ) {
@@ -271,12 +271,16 @@ impl Cpu {
         &mut self,
         fabric: &mut Fabric,
         line: &mut Line,
-        parked: &mut Vec<(usize, u16)>,
+        parked: &mut Vec<Sleeper>,
         op: &Op,
     ) {
         if op.kind == Kind::Park {
             self.state = State::Parked;
-            parked.push((op.address, self.number()));
+            parked.push(Sleeper {
+                address: op.address,
+                cpu: self.number(),
+                since: fabric.now,
+            });
             if op.b > 0 {
                 let timeout = Event::Timeout(self.number(), self.generation);
                 fabric.queue.push(fabric.now + op.b, timeout);
@@ -343,6 +347,14 @@ impl Cpu {
             }
         }
     }
+}
+
+/// A CPU that is parked.
+pub(super) struct Sleeper {
+    /// The address on which it is parked.
+    pub(super) address: usize,
+    pub(super) cpu: u16,
+    pub(super) since: u64,
 }
 
 /// The result of [`Cpu::pass_buffer`].

@@ -5,6 +5,10 @@
 //! a lock that it holds stays held. Accesses that it has begun end as usual; the code after them
 //! waits. If the runner moves to another CPU, its copies of lines move with it at no cost.
 //!
+//! To wake a thread takes time of the waker. It takes more if the sleeper's CPU must be interrupted:
+//! because it is idle, or because the sleeper preempts the runner there. A thread that goes to sleep
+//! leaves its CPU first; if it is woken meanwhile, it goes on at once.
+//!
 //! A virtual CPU of a guest halts where a thread would sleep. A kick takes time of the kicker. The
 //! halted runner wants a CPU again after the wake latency, or much earlier if KVM still polls for
 //! it.
@@ -107,6 +111,8 @@ pub(super) struct Hosting {
     machine_cpus: Vec<usize>,
     /// For each of these CPUs, the index of the other one on the same core.
     siblings: Vec<Option<usize>>,
+    /// For each of these CPUs, the time at which the last runner that lost it has left it.
+    left_at: Vec<u64>,
     runners: Vec<Hosted>,
     balance_is_due: bool,
     counts: SharingCounts,
@@ -142,6 +148,7 @@ impl Hosting {
                 })
                 .collect(),
             guests: guests.is_some(),
+            left_at: vec![0; machine_cpus.len()],
             machine_cpus,
             siblings,
             balance_is_due: false,
@@ -162,16 +169,37 @@ impl Hosting {
         }
     }
 
-    /// Wakes a sleeper. Returns the waker's cost, and the latency until the sleeper wants a CPU.
-    pub(super) fn kick(&mut self, sleeper: u16) -> (u64, u64) {
+    /// Wakes a sleeper. Returns the waker's cost, and the latency until the sleeper wants a CPU, or
+    /// goes on if it has one.
+    pub(super) fn kick(&mut self, sleeper: u16, waker: usize, now: u64) -> (u64, u64) {
         self.counts.kicks += 1;
-        let polls = self.scheduler.runners[usize::from(sleeper)].status == Status::Polling;
-        let latency = if polls {
-            self.times.poll_latency
-        } else {
-            self.times.wake_latency
-        };
-        (self.times.wake_cost, latency)
+        let times = &self.times;
+        let (interrupt, none) = (times.wake_cost, times.wake_busy_cost);
+        match self.status(sleeper.into()) {
+            Status::Polling if self.guests => (interrupt, times.poll_latency),
+            _ if self.guests => (interrupt, times.wake_latency),
+            Status::Asleep => {
+                let processor = self.scheduler.place(sleeper);
+                if self.scheduler.running_on(processor).is_none() {
+                    (interrupt, times.wake_latency)
+                } else if processor != self.processor(waker)
+                    && self.scheduler.would_preempt(sleeper, processor, now)
+                {
+                    (interrupt, interrupt)
+                } else {
+                    (none, none)
+                }
+            }
+            status => {
+                // It does not leave.
+                if status == Status::Polling {
+                    let hosted = &mut self.runners[usize::from(sleeper)];
+                    hosted.generation = hosted.generation.wrapping_add(1);
+                    self.scheduler.set_status(sleeper, Status::On, now);
+                }
+                (none, none + self.times.enter)
+            }
+        }
     }
 
     /// Records a pause of `c` at `now`. Returns whether `c` has been spinning for a window.
@@ -380,15 +408,22 @@ impl Engine {
     /// Halts `c`, which has nothing to do.
     fn halt(&mut self, c: usize) {
         let now = self.fabric.now;
+        // To sleep for no time is to yield the CPU.
+        let parks = self.cpus[c].op.kind == Kind::Park;
         let hosting = self.hosting();
         let processor = hosting.processor(c);
         hosting.counts.halts += 1;
+        let leave = hosting.times.leave;
+        hosting.left_at[processor] = now + leave;
         let hosted = &mut hosting.runners[c];
         hosted.halted_at = now;
         hosted.generation = hosted.generation.wrapping_add(1);
-        if hosted.poll > 0 && !hosting.scheduler.someone_waits(processor) {
+        let polls = hosted.poll > 0 && !hosting.scheduler.someone_waits(processor);
+        let may_be_woken = hosting.guests || parks;
+        let keeps_cpu = if polls { hosted.poll } else { leave };
+        if keeps_cpu > 0 && may_be_woken {
             let end = Event::Poll(c as u16, hosted.generation);
-            let at = now + hosted.poll;
+            let at = now + keeps_cpu;
             hosting.scheduler.set_status(c as u16, Status::Polling, now);
             self.fabric.queue.push(at, end);
         } else {
@@ -397,7 +432,7 @@ impl Engine {
         }
     }
 
-    /// Ends the host's polling for `c`.
+    /// Ends the host's polling for `c`, or its time to leave.
     pub(super) fn poll_over(&mut self, c: usize, generation: u32) {
         let hosting = self.hosting();
         if hosting.runners[c].generation == generation && hosting.status(c) == Status::Polling {
@@ -457,6 +492,7 @@ impl Engine {
             cpu.preempted = true;
         } else {
             hosting.counts.preemptions += 1;
+            hosting.left_at[processor] = now + hosting.times.leave;
             hosting.scheduler.enqueue(c as u16, now, true);
             if !was_preempted {
                 self.freeze(c);
@@ -492,7 +528,7 @@ impl Engine {
         let hosted = &mut hosting.runners[usize::from(c)];
         hosted.generation = hosted.generation.wrapping_add(1);
         let begins = Event::Run(c, hosted.generation);
-        let at = self.fabric.now + hosting.times.switch;
+        let at = self.fabric.now.max(hosting.left_at[processor]) + hosting.times.enter;
         self.fabric.queue.push(at, begins);
         let machine_cpu = hosting.machine_cpus[processor];
         if self.fabric.model.machine_cpu(c.into()) != machine_cpu {

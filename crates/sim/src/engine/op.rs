@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     Pause,
     /// A sleep, if the value is `a`. If `b` is not 0, it ends after that many picoseconds.
     Park,
-    /// A wake-up of at most `a` sleepers.
+    /// A wake-up of at most `a` sleepers. The waker has spent `b` picoseconds of its cost already.
     Unpark,
     /// A sleep of `a` picoseconds.
     Sleep,

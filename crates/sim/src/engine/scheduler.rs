@@ -21,7 +21,8 @@ use crate::model::SchedulerTimes;
 pub(super) enum Status {
     /// The runner has a processor.
     On,
-    /// The runner has nothing to do, but keeps its processor for a while (KVM's halt polling).
+    /// The runner has nothing to do, but has its processor for a while: KVM polls for a halted virtual
+    /// CPU, or a thread is about to leave.
     Polling,
     /// The runner could run, and waits for a processor.
     Queued,
@@ -189,27 +190,53 @@ impl Scheduler {
     /// there.
     pub(super) fn wake(&mut self, c: u16, now: u64) -> (usize, bool) {
         let before = self.runners[usize::from(c)].processor;
-        let processor = if self.pinned {
-            before
-        } else {
-            self.idle_near(before)
-        };
+        let processor = self.place(c);
         self.count(before, now);
         self.count(processor, now);
         self.move_to(c, processor);
-        let least = self.processors[processor].least_virtual_time;
-        let runner = &mut self.runners[usize::from(c)];
-        runner.virtual_time = runner
-            .virtual_time
-            .max(least - self.times.latency as i64 / 2);
-        let own = runner.virtual_time;
+        let own = self.after_sleep(self.runners[usize::from(c)].virtual_time, processor);
+        self.runners[usize::from(c)].virtual_time = own;
         self.enqueue(c, now, false);
-        let ahead = self.processors[processor].running.is_some_and(|r| {
-            let runner = &self.runners[usize::from(r)];
-            runner.status == Status::Polling
-                || runner.virtual_time - own > self.times.wakeup_granularity as i64
-        });
+        let polls = |r| self.runners[usize::from(r)].status == Status::Polling;
+        let running = self.running_on(processor);
+        let ahead = running.is_some_and(polls) || self.runs_longer(processor, own);
         (processor, ahead)
+    }
+
+    /// The processor on which `c` wakes: where it ran last, or an idle one near it.
+    pub(super) fn place(&self, c: u16) -> usize {
+        let before = self.runners[usize::from(c)].processor;
+        if self.pinned {
+            before
+        } else {
+            self.idle_near(before)
+        }
+    }
+
+    /// Whether `c` would preempt the runner of `processor`, if it woke there.
+    pub(super) fn would_preempt(&mut self, c: u16, processor: usize, now: u64) -> bool {
+        let runner = &self.runners[usize::from(c)];
+        let (before, own) = (runner.processor, runner.virtual_time);
+        self.count(before, now);
+        self.count(processor, now);
+        let least = |p: usize| self.processors[p].least_virtual_time;
+        let own = self.after_sleep(own + least(processor) - least(before), processor);
+        self.runs_longer(processor, own)
+    }
+
+    /// The virtual time of a runner that has slept, put a little ahead.
+    fn after_sleep(&self, own: i64, processor: usize) -> i64 {
+        let least = self.processors[processor].least_virtual_time;
+        own.max(least - self.times.latency as i64 / 2)
+    }
+
+    /// Whether `processor` has a runner that has run much longer than one of virtual time `own`.
+    fn runs_longer(&self, processor: usize, own: i64) -> bool {
+        let running = self.running_on(processor);
+        running.is_some_and(|r| {
+            let runner = &self.runners[usize::from(r)];
+            runner.virtual_time - own > self.times.wakeup_granularity as i64
+        })
     }
 
     /// Puts `c` into the queue of its processor.

@@ -320,7 +320,8 @@ fn unpark_wakes_as_many_as_it_is_asked_to() {
         (9000, op(Kind::Unpark, word, 2)),
         (0, op(Kind::Park, word, 5)),
     ];
-    let latency = engine.model().thread_wake_latency;
+    let times = engine.model().thread_times;
+    let latency = times.wake_latency + times.enter;
     let programs = [sleeper.clone(), sleeper.clone(), sleeper, waker];
     let outcomes = run(&mut engine, &programs);
     let woken: Vec<u64> = outcomes[3].iter().map(|o| o.0).collect();

@@ -80,6 +80,57 @@ fn a_kick_costs_the_kicker_and_takes_its_time() {
     assert_eq!((counts.halts, counts.kicks), (1, 1));
 }
 
+/// Wake-up costs that are easy to tell apart.
+const COSTS: [(&str, f64); 5] = [
+    ("wake_cost_ns", 5_000.0),
+    ("wake_latency_ns", 9_000.0),
+    ("wake_busy_cost_ns", 1_000.0),
+    ("switch_ns", 800.0),
+    ("scheduler_granularity_us", 300_000.0),
+];
+
+/// The time that a wake-up takes of the waker, and the time until the sleeper runs. Thread 0 sleeps and
+/// thread 1 wakes it after so many nanoseconds; a third computes on the CPU of thread 0.
+fn thread_wake_up(threads: usize, after: u64, wakeup_granularity_us: f64) -> (u64, u64) {
+    let granularity = ("wakeup_granularity_us", wakeup_granularity_us);
+    let mut engine = shared(threads, 2, false, &[&COSTS[..], &[granularity]].concat());
+    let words: Vec<usize> = (0..threads)
+        .map(|_| engine.allocate("word", 4, 0))
+        .collect();
+    let sleeps = vec![(20_000, op(Kind::Park, words[0], 0))];
+    let wakes = vec![
+        (20_000 + after, op(Kind::Add, words[1], 1)),
+        (0, op(Kind::Unpark, words[0], 1)),
+        (100_000_000, touch(words[1])),
+    ];
+    let computes = |&word: &usize| vec![(100_000_000, touch(word))];
+    let mut programs = vec![sleeps, wakes];
+    programs.extend(words[2..].iter().map(computes));
+    let outcomes = run(&mut engine, &programs);
+    let [began, ended] = [outcomes[1][0].1, outcomes[1][1].1];
+    (ended - began, outcomes[0][0].1 - began)
+}
+
+#[test]
+fn a_wake_up_costs_what_the_sleepers_cpu_makes_it_cost() {
+    let near = |(cost, latency): (u64, u64), costs: u64, takes: u64| {
+        let differ = |a: u64, b: u64| a.abs_diff(b * NS) > 200 * NS;
+        assert!(
+            !differ(cost, costs) && !differ(latency, takes),
+            "{cost} and {latency}, not {costs} and {takes}"
+        );
+    };
+    // Its CPU is idle.
+    near(thread_wake_up(2, 2_000, 0.0), 5_000, 9_000);
+    // It has not left its CPU yet.
+    near(thread_wake_up(2, 300, 0.0), 1_000, 1_400);
+    // It preempts the thread of its CPU: an interrupt and a switch.
+    near(thread_wake_up(3, 2_000, 0.0), 5_000, 5_800);
+    // It has to wait for the thread of its CPU.
+    let (cost, latency) = thread_wake_up(3, 2_000, 1e6);
+    assert!(cost < 1_200 * NS && latency > 10 * MS, "{cost} {latency}");
+}
+
 #[test]
 fn a_halted_runner_is_polled_for_after_short_halts() {
     let nap = |ms: f64| {
