@@ -91,7 +91,7 @@ fn measure(topology: Topology, mut progress: impl FnMut(usize, usize)) -> Result
     let ghz = set_clock(&mut machine, topology.clock, &mut warnings);
 
     let pairs = pairs(&machine);
-    let total = pairs.iter().map(Vec::len).sum::<usize>() + 9;
+    let total = pairs.iter().map(Vec::len).sum::<usize>() + 11;
     let mut done = 0;
     let mut step = || {
         progress(done, total);
@@ -123,6 +123,19 @@ fn measure(topology: Topology, mut progress: impl FnMut(usize, usize)) -> Result
     let source = "measured on this machine, futex, from the first CPU to the second";
     set(&mut machine, "wake_cost_ns", measured(cost, source));
     set(&mut machine, "wake_latency_ns", measured(latency, source));
+    step();
+    let source = "measured on this machine, futex, a sleeper of the same CPU";
+    let cost = probe::wake_up_without_interrupt(cpu)?;
+    set(&mut machine, "wake_busy_cost_ns", measured(cost, source));
+    step();
+    let source = "measured on this machine, two threads of a CPU that yield";
+    set(
+        &mut machine,
+        "switch_ns",
+        measured(probe::switch(cpu)?, source),
+    );
+    let source = "measured on this machine, resolution of the coarse clock";
+    set(&mut machine, "tick_us", measured(probe::tick_us()?, source));
     let memory = llc.saturating_mul(4).clamp(64 << 20, MAX_BYTES);
     for (key, bytes) in [
         ("l1_cycles", l1 / 2),
@@ -302,7 +315,7 @@ fn scale_by_distance(machine: &mut Machine, topology: &Topology) {
 }
 
 /// The costs that are measured.
-const COSTS: [&str; 11] = [
+const COSTS: [&str; 14] = [
     "l1_cycles",
     "l2_cycles",
     "llc_cycles",
@@ -312,6 +325,9 @@ const COSTS: [&str; 11] = [
     "futex_wake_ns",
     "wake_cost_ns",
     "wake_latency_ns",
+    "wake_busy_cost_ns",
+    "switch_ns",
+    "tick_us",
     "dram_local_ns",
     "dram_remote_ns",
 ];

@@ -11,6 +11,7 @@ use nix::libc;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use nix::time::ClockId;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 
@@ -28,8 +29,9 @@ const ATOMICS: usize = 100_000;
 const PAUSES: usize = 10_000;
 const CALLS: usize = 1000;
 const WAKE_UPS: usize = 300;
-/// A thread that sleeps for so long has left its CPU, but the CPU is not in a deep sleep state.
-const UNTIL_ASLEEP: Duration = Duration::from_micros(50);
+/// A thread that sleeps for so long has left its CPU, but the CPU is not in a deep sleep state. Waiters of
+/// locks sleep for such times.
+const UNTIL_ASLEEP: Duration = Duration::from_micros(10);
 
 /// Zeroed memory that no thread has touched. The system takes it from the NUMA node of the thread
 /// that first touches it.
@@ -232,6 +234,96 @@ pub(super) fn wake_up(a: usize, b: usize) -> Result<[f64; 2], Error> {
         })
     })?;
     Ok([&mut costs, &mut latencies].map(|times| super::median(times)))
+}
+
+/// The time of a call that wakes a thread of the same CPU, which runs only later. So no CPU is
+/// interrupted. The median of many wake-ups.
+pub(super) fn wake_up_without_interrupt(cpu: usize) -> Result<f64, Error> {
+    let wakes = AtomicUsize::new(0);
+    let mut costs = Vec::new();
+    on_cpu(cpu, || {
+        thread::scope(|scope| {
+            let sleeper = scope.spawn(|| {
+                pin(cpu)?;
+                never_preempt()?;
+                for _ in 0..WAKE_UPS {
+                    thread::park();
+                    wakes.fetch_add(1, Release);
+                }
+                Ok(())
+            });
+            // Until it sleeps.
+            thread::sleep(Duration::from_millis(1));
+            while !sleeper.is_finished() {
+                let before = wakes.load(Acquire);
+                let called = Instant::now();
+                sleeper.thread().unpark();
+                costs.push(called.elapsed().as_nanos() as f64);
+                while wakes.load(Acquire) == before && !sleeper.is_finished() {
+                    thread::yield_now();
+                }
+                thread::yield_now();
+            }
+            sleeper.join().expect("the loops do not panic")
+        })
+    })?;
+    Ok(super::median(&mut costs))
+}
+
+/// Makes this thread one that does not preempt others when it wakes.
+fn never_preempt() -> Result<(), Error> {
+    // SAFETY: a struct of integers; all zero is the only priority of this policy.
+    let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    // SAFETY: 0 is this thread, and the parameters live.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(Error::Measure(format!(
+            "cannot choose a scheduling policy: {}",
+            std::io::Error::last_os_error()
+        ))),
+    }
+}
+
+/// The time of a switch from one thread to another on the same CPU, without that of the call.
+pub(super) fn switch(cpu: usize) -> Result<f64, Error> {
+    let alone = on_cpu(cpu, || {
+        Ok(median_round(CALLS, || {
+            (0..CALLS).for_each(|_| thread::yield_now())
+        }))
+    })?;
+    let (last, over) = (AtomicUsize::new(NOBODY), AtomicUsize::new(0));
+    let switches = |me: usize, until: &dyn Fn() -> bool| {
+        let mut switches = 0;
+        while !until() {
+            if last.swap(me, Relaxed) != me {
+                switches += 1;
+            }
+            thread::yield_now();
+        }
+        switches
+    };
+    on_cpu(cpu, || {
+        thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                pin(cpu)?;
+                Ok(switches(FOLLOWER, &|| over.load(Relaxed) > 0))
+            });
+            let begin = Instant::now();
+            let own = switches(LEADER, &|| begin.elapsed() >= ENOUGH_TIME);
+            over.store(1, Relaxed);
+            let time = begin.elapsed().as_nanos() as f64;
+            let all = own + other.join().expect("the loops do not panic")?;
+            Ok((time / f64::from(all.max(1)) - alone).max(0.0))
+        })
+    })
+}
+
+/// The time between two timer interrupts, in microseconds.
+pub(super) fn tick_us() -> Result<f64, Error> {
+    let resolution = ClockId::CLOCK_MONOTONIC_COARSE
+        .res()
+        .map_err(|e| Error::Measure(format!("cannot read the resolution of a clock: {e}")))?;
+    Ok(resolution.num_nanoseconds() as f64 / 1000.0)
 }
 
 /// The time of a dependent load by `cpu` from `bytes` of memory on the node of `home`.
