@@ -50,9 +50,10 @@ pub(crate) struct Context {
     /// The time that the read-modify-writes of locks took, in picoseconds.
     pub(crate) rmw_time: u64,
     pub(crate) warm_up: u64,
-    /// The time of a call that puts a thread to sleep, in picoseconds.
+    /// The time of a call to sleep that returns at once, in picoseconds. It looks at the word half
+    /// way.
     pub(crate) wait_call_ps: u64,
-    /// The time of a call that wakes a thread, in picoseconds.
+    /// The time of a call to wake a thread that finds none, in picoseconds. It looks half way.
     pub(crate) wake_call_ps: u64,
 }
 
@@ -251,17 +252,20 @@ extern "C" fn lw_sim_pause() {
 #[unsafe(no_mangle)]
 extern "C" fn lw_sim_park(p: usize, value: u32, milliseconds: u64) -> bool {
     let began = with(|c| {
-        c.engine.work(c.wait_call_ps);
+        c.engine.work(c.wait_call_ps / 2);
         c.engine.note(Activity::Sleeps);
         c.engine.time()
     });
     let limit = milliseconds * 1_000_000_000;
-    operate(Op {
+    let returned_at_once = operate(Op {
         a: value.into(),
         b: limit,
         ..Op::new(Kind::Park, p, 4)
-    });
+    }) > 0;
     let woken = with(|c| {
+        if returned_at_once {
+            c.engine.work(c.wait_call_ps / 2);
+        }
         c.engine.note(Activity::Wakes);
         c.engine.time()
     });
@@ -273,15 +277,19 @@ extern "C" fn lw_sim_unpark(p: usize, _slot: u32) {
     if with(|c| c.engine.call_ends_extension()) {
         sleep(0.0);
     }
-    let call = with(|c| {
-        c.engine.work(c.wake_call_ps);
-        c.wake_call_ps
+    let half = with(|c| {
+        let half = c.wake_call_ps / 2;
+        c.engine.work(half);
+        half
     });
-    operate(Op {
+    let woken = operate(Op {
         a: 1,
-        b: call,
+        b: half,
         ..Op::new(Kind::Unpark, p, 4)
     });
+    if woken == 0 {
+        with(|c| c.engine.work(half));
+    }
 }
 
 /// The contract's `lw_cpu_mark()`: as in programs, but none is 1, which stands for no mark.

@@ -166,7 +166,9 @@ impl Cpu {
                 if old == op.a {
                     return None;
                 }
-                (core.l1, None)
+                self.lag = core.l1;
+                line.hold(fabric.now + core.l1);
+                return Some(1);
             }
             Kind::Store
             | Kind::Touch

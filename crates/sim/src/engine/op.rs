@@ -28,9 +28,11 @@ pub(crate) enum Kind {
     Fence,
     /// A pause instruction in a loop that does other things too.
     Pause,
-    /// A sleep, if the value is `a`. If `b` is not 0, it ends after that many picoseconds.
+    /// A sleep, if the value is `a`. If `b` is not 0, it ends after that many picoseconds. The result
+    /// is 0 if the CPU slept, else 1.
     Park,
-    /// A wake-up of at most `a` sleepers. The waker has spent `b` picoseconds of its cost already.
+    /// A wake-up of at most `a` sleepers. The waker has spent `b` picoseconds of its cost already. The
+    /// result is the number of sleepers.
     Unpark,
     /// A sleep of `a` picoseconds.
     Sleep,
