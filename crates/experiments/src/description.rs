@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lockworks_machine::Mark;
+use lockworks_machine::{Kernel, Mark};
 use serde::Deserialize;
 
 /// How a published table was measured, and how it is simulated.
@@ -15,6 +15,8 @@ pub(crate) struct Description {
     pub source: String,
     /// The machine of all columns that name no other.
     pub machine: String,
+    /// The version of Linux of the measurements, if it is not that of the machine.
+    pub kernel: Option<Kernel>,
     /// The workload.
     pub workload: String,
     /// Where threads run.

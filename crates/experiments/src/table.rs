@@ -248,6 +248,9 @@ impl PublishedTable {
         let workload = &self.description.workload;
         let workload = Workload::find(workload)?;
         let mut scenario = Scenario::new(Machine::find(machine)?, workload);
+        if let Some(kernel) = self.description.kernel {
+            scenario.schedule_as(kernel);
+        }
         for value in &self.description.settings {
             scenario
                 .describe(&value.key, value.value, value.mark, &value.source)

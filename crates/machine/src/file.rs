@@ -14,7 +14,7 @@ use toml::Spanned;
 use crate::description::{Fault, table};
 use crate::machine::{CoreType, Costs, Hops};
 use crate::units::Units;
-use crate::{Directory, Error, Level, MACHINES, Machine, MemoryOrder, Value};
+use crate::{Directory, Error, Kernel, Level, MACHINES, Machine, MemoryOrder, Value};
 use lockworks_names::{nearest, unknown};
 
 use relations::relations;
@@ -30,6 +30,7 @@ struct File {
     title: String,
     memory_order: MemoryOrder,
     directory: Directory,
+    kernel: Option<Kernel>,
     clock_ghz: Value,
     #[serde(default)]
     contested: BTreeMap<String, String>,
@@ -136,6 +137,7 @@ fn build(file: File, file_of: &dyn Fn(&Range<usize>) -> usize) -> Result<Machine
         title: file.title,
         memory_order: file.memory_order,
         directory: file.directory,
+        kernel: file.kernel,
         clock_ghz: file.clock_ghz,
         contested: file.contested,
         costs: file.costs,
@@ -414,6 +416,9 @@ cache_to_cache_ns = { value = 100, mark = "E", source = "test" }
 -mark = "E"
 +mark = "Q"
 5: unknown variant `Q`, expected one of `E`, `S`
+-memory_order = "tso"
++kernel = "new"
+3: 'new' is no version of Linux; give one as 6.12
 -memory_order = "tso"
 +memory_order =
 3: string values must be quoted

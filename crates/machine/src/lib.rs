@@ -18,6 +18,7 @@ pub mod affinity;
 pub mod description;
 mod error;
 mod file;
+mod kernel;
 mod machine;
 pub mod measure;
 pub mod ticks;
@@ -28,6 +29,7 @@ use include_dir::{Dir, include_dir};
 
 pub use description::{Builtin, Library};
 pub use error::Error;
+pub use kernel::Kernel;
 pub use machine::{CoreType, Directory, Hops, Machine, MemoryOrder, Relation};
 pub use units::{Count, Level};
 pub use value::{Mark, Value};

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::units::Units;
-use crate::{Level, Value};
+use crate::{Kernel, Level, Value};
 
 /// Which reorderings of its memory accesses other CPUs can see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
@@ -174,6 +174,8 @@ pub struct Machine {
     /// The locks about which measurements of others contradict predictions for such machines, each with
     /// what they measured.
     pub contested: BTreeMap<String, String>,
+    /// The version of Linux that it runs, if the description has it.
+    pub kernel: Option<Kernel>,
     pub(crate) clock_ghz: Value,
     pub(crate) costs: Costs,
     pub(crate) core_types: Vec<CoreType>,
@@ -432,12 +434,15 @@ impl Machine {
     pub fn to_toml(&self) -> String {
         let scope = |level| toml(self.scope_name(level));
         let mut out = format!(
-            "name = {}\ntitle = {}\nmemory_order = {}\ndirectory = {}\nclock_ghz = {}\n\n\
+            "name = {}\ntitle = {}\nmemory_order = {}\ndirectory = {}\n{}clock_ghz = {}\n\n\
              [topology]\nlevels = {}\nnuma = {}\nllc = {}\n",
             toml(&self.name),
             toml(&self.title),
             toml(&self.memory_order),
             toml(&self.directory),
+            self.kernel
+                .map(|kernel| format!("kernel = {}\n", toml(&kernel)))
+                .unwrap_or_default(),
             toml(&self.clock_ghz),
             toml(&self.levels),
             scope(Some(self.numa)),

@@ -83,6 +83,7 @@ fn measure(topology: Topology, mut progress: impl FnMut(usize, usize)) -> Result
         return Err(Error::Measure("it takes two CPUs".into()));
     }
     let mut machine = Machine::parse(&skeleton(&topology, &COSTS), "this machine")?;
+    machine.kernel = system_files::kernel(Path::new("/"));
     let mut warnings = topology.warnings;
     let [l1, l2, llc] = topology.caches.unwrap_or_else(|| {
         warnings.push("sysfs does not tell the cache sizes: usual ones assumed".into());
@@ -227,6 +228,7 @@ pub fn of_files(root: &Path) -> Result<Measured, Error> {
         .filter(|key| usual(key).is_some())
         .collect();
     let mut machine = Machine::parse(&skeleton(&topology, &costs), "these files")?;
+    machine.kernel = system_files::kernel(root);
     let folder = root.file_name().and_then(|name| name.to_str());
     if let Some(name) = folder.filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '-'))
     {

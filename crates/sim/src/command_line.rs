@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use lockworks::{LockType, Setting, Settings};
-use lockworks_machine::{Machine, Mark};
+use lockworks_machine::{Kernel, Machine, Mark};
 use lockworks_names::command_line::{self as names, percent, unknown};
 
 use crate::comparison::{self, MOST_THREADS, SimulatedHost, SimulationPlan};
@@ -117,6 +117,11 @@ pub struct SimOptions {
     #[arg(long)]
     pub doubt: bool,
 
+    /// Schedule threads that share CPUs as this version of Linux does, such as 6.5 or 7.0 [default:
+    /// that of the machine, or 6.12]
+    #[arg(long, value_name = "VERSION", hide_short_help = true)]
+    kernel: Option<Kernel>,
+
     /// Change a value of machine, workload or model, such as machine.rmw_cycles=30; --json lists
     /// the values
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, hide_short_help = true)]
@@ -221,6 +226,9 @@ impl SimOptions {
         let mut scenario = Scenario::new(machine, Workload::find(workload)?);
         if let Some(percent) = self.readers {
             set(&mut scenario, "workload.read_percent", percent)?;
+        }
+        if let Some(kernel) = self.kernel {
+            scenario.schedule_as(kernel);
         }
         for (key, value) in &self.set {
             set(&mut scenario, key, *value)?;

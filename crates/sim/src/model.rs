@@ -13,11 +13,15 @@ fn picoseconds(ns: f64) -> u64 {
 /// The times of the host's scheduler, in picoseconds.
 #[derive(Clone, Copy)]
 pub(crate) struct SchedulerTimes {
-    /// The period in which each runner of a processor has a turn.
+    /// Whether the scheduler is EEVDF, not CFS.
+    pub(crate) eevdf: bool,
+    /// EEVDF: the time that a runner asks for.
+    pub(crate) slice: u64,
+    /// CFS: the period in which each runner of a processor has a turn.
     pub(crate) latency: u64,
-    /// The shortest turn.
+    /// CFS: the shortest turn.
     pub(crate) granularity: u64,
-    /// A runner that wakes preempts one that has run longer by this time.
+    /// CFS: a runner that wakes preempts one that has run longer by this time.
     pub(crate) wakeup_granularity: u64,
     /// Turns end at multiples of this time.
     pub(crate) tick: u64,
@@ -206,6 +210,8 @@ impl Model {
         let enter = switch - leave;
         let thread_times = HostTimes {
             scheduler: SchedulerTimes {
+                eevdf: parameters.get("eevdf") != 0.0,
+                slice: slice_for(machine.cpus(), of_us("base_slice_us")),
                 latency: of_us("scheduler_latency_us"),
                 granularity: of_us("scheduler_granularity_us"),
                 wakeup_granularity: of_us("wakeup_granularity_us"),
@@ -481,6 +487,11 @@ impl Model {
             self.machine_cpus[c], self.nodes[c]
         )
     }
+}
+
+/// The slice of EEVDF on a machine with so many CPUs.
+fn slice_for(cpus: usize, base: u64) -> u64 {
+    base * (1 + u64::from(cpus.clamp(1, 8).ilog2()))
 }
 
 /// The CPUs that have a line.

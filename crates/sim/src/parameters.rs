@@ -130,12 +130,25 @@ impl Default for Parameters {
                 "context switch on one CPU, 1.07-1.4 us",
             ),
             parameter(
+                "eevdf",
+                1.0,
+                "yes or no",
+                Mark::R,
+                "the scheduler of Linux 6.6 and later, EEVDF; 0: the one before it, CFS",
+            ),
+            parameter(
+                "base_slice_us",
+                700.0,
+                "us",
+                Mark::R,
+                "EEVDF: the slice of one CPU; 2 CPUs have 2 of it, 4 have 3, and 8 or more have 4",
+            ),
+            parameter(
                 "scheduler_latency_us",
                 24_000.0,
                 "us",
                 Mark::R,
-                "Linux' fair scheduler (CFS) at 8 CPUs or more: the runners of a CPU share this \
-                 time; Linux 6.12 has slices of 2.8 ms: set this to 0 and the granularity to 2800",
+                "CFS at 8 CPUs or more: the runners of a CPU share this time",
             ),
             parameter(
                 "scheduler_granularity_us",

@@ -1,7 +1,7 @@
 //! A scenario is a machine, a workload and the model's parameters: all values that a simulation
 //! depends on. Each value has a name.
 
-use lockworks_machine::{Machine, Mark};
+use lockworks_machine::{Kernel, Machine, Mark};
 
 use crate::{Parameters, Workload};
 
@@ -59,11 +59,23 @@ impl Scenario {
     pub fn new(machine: Machine, workload: Workload) -> Self {
         let mut parameters = Parameters::default();
         parameters.measured_on(&machine);
-        Self {
+        let mut scenario = Self {
             machine,
             workload,
             parameters,
+        };
+        if let Some(kernel) = scenario.machine.kernel {
+            scenario.schedule_as(kernel);
         }
+        scenario
+    }
+
+    /// Lets threads that share CPUs be scheduled as this version of Linux does.
+    pub fn schedule_as(&mut self, kernel: Kernel) {
+        let policy = self.parameters.parameter_mut("eevdf");
+        let policy = policy.expect("it is a parameter");
+        policy.value = f64::from(u8::from(kernel.has_eevdf()));
+        policy.source = format!("Linux {kernel}");
     }
 
     /// Changes a value and gives it the mark I (inferred). `source` says where the new value is

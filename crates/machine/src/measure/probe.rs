@@ -313,7 +313,7 @@ pub(super) fn switch(cpu: usize) -> Result<f64, Error> {
             over.store(1, Relaxed);
             let time = begin.elapsed().as_nanos() as f64;
             let all = own + other.join().expect("the loops do not panic")?;
-            Ok((time / f64::from(all.max(1)) - alone).max(0.0))
+            Ok((time / f64::from(all.max(1)) - alone).max(1.0))
         })
     })
 }

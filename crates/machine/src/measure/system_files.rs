@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::Kernel;
+
 /// A Linux list such as `0-3,8`, from a file. None: there is no file, or no list in it.
 pub(super) fn list(path: &Path) -> Option<BTreeSet<usize>> {
     parse_list(&fs::read_to_string(path).ok()?)
@@ -47,6 +49,12 @@ pub(super) fn first(path: &Path) -> Option<usize> {
 
 pub(super) fn number(path: &Path) -> Option<i64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// The version of Linux whose files are below `root`.
+pub(super) fn kernel(root: &Path) -> Option<Kernel> {
+    let release = fs::read_to_string(root.join("proc/sys/kernel/osrelease")).ok()?;
+    release.trim().parse().ok()
 }
 
 /// The NUMA nodes that have CPUs or memory, in order of their numbers, with their row of distances. A

@@ -386,7 +386,7 @@ impl Engine {
         let scheduler = &mut hosting.scheduler;
         let target = scheduler.yield_target(c as u16);
         if let Some(target) = target.filter(|&t| scheduler.may_go_first(t, now)) {
-            let next = scheduler.least(processor);
+            let next = scheduler.first(processor);
             let next = next.filter(|&n| scheduler.may_go_first(n, now));
             let other = hosting.processor(target.into());
             hosting.counts.directed_yields += 1;
@@ -488,7 +488,7 @@ impl Engine {
             hosted.preempted_at = now;
         }
         if cpu.state == State::Parked {
-            hosting.scheduler.set_status(c as u16, Status::Asleep, now);
+            hosting.scheduler.sleep(c as u16, now);
             cpu.preempted = true;
         } else {
             hosting.counts.preemptions += 1;
@@ -560,7 +560,9 @@ impl Engine {
             return;
         }
         p.slice_ends = false;
-        if self.hosting().scheduler.someone_waits(processor) && self.preempt_if_allowed(processor) {
+        let now = self.fabric.now;
+        let gives_way = self.hosting().scheduler.gives_way(processor, now);
+        if !gives_way || self.preempt_if_allowed(processor) {
             self.run_next(processor, None);
         }
     }
@@ -701,7 +703,7 @@ impl Engine {
             let processor = self.hosting().processor(c);
             let scheduler = &mut self.hosting().scheduler;
             scheduler.stop(processor, now);
-            scheduler.set_status(c as u16, Status::Asleep, now);
+            scheduler.sleep(c as u16, now);
             self.run_next(processor, None);
         }
     }

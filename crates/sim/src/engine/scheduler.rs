@@ -4,17 +4,20 @@
 //! takes turns with others on the machine's real CPUs, here called processors. The rules are those
 //! of Linux' fair scheduler, simplified:
 //!
-//! * Every processor has a queue. The runner that has run least is next, and a slice is a share of
-//!   the scheduling latency.
-//! * A runner that has slept is put a little ahead. If it has run much less than the running one,
-//!   it preempts that one.
+//! * Every processor has a queue. A policy decides who is next, for how long, and who preempts the
+//!   running one: `cfs` up to Linux 6.5, `eevdf` since then.
 //! * A runner wakes where it ran last, or on an idle processor under the same last-level cache.
 //! * A processor that becomes idle takes a waiting runner from another one under its last-level
 //!   cache at once, and from the rest of the machine every balance period.
 //!
 //! This module only decides; `hosting` has the effects on simulated code.
 
+mod cfs;
+mod eevdf;
+
 use crate::model::SchedulerTimes;
+use cfs::Cfs;
+use eevdf::Eevdf;
 
 /// The activity of a runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +33,57 @@ pub(super) enum Status {
     Asleep,
 }
 
+/// What a runner has had of its processor. It can be compared only with those of other runners of the
+/// same processor.
+#[derive(Clone, Copy)]
+struct Share {
+    /// The time that the runner has run, as the policy counts it.
+    virtual_time: i64,
+    /// EEVDF: the virtual time at which the runner's slice ends.
+    deadline: i64,
+    /// EEVDF: what the runner lacked when it went to sleep.
+    lag: i64,
+}
+
+/// The order in which the runners of a processor run. Each processor has a clock, in virtual time.
+trait Policy {
+    /// A time in which each runner of a processor runs about once.
+    fn period(&self) -> u64;
+
+    /// What the clock shows, if the running and the waiting runners have these shares.
+    fn clock(&self, before: i64, shares: &mut dyn Iterator<Item = Share>) -> i64;
+
+    /// Counts the time that a runner has run.
+    fn ran(&self, share: &mut Share, time: i64);
+
+    /// Notes that a runner goes to sleep.
+    fn sleeps(&self, share: &mut Share, clock: i64);
+
+    /// Decides on the share with which a runner joins so many others when it wakes.
+    fn wakes(&self, share: &mut Share, clock: i64, others: usize);
+
+    /// The place of a waiting runner: the least is next.
+    fn rank(&self, share: &Share, clock: i64) -> (bool, i64);
+
+    /// Whether a runner that wakes preempts the running one, beside others that wait.
+    fn preempts(&self, woken: &Share, running: &Share, others: &[Share]) -> bool;
+
+    /// The rest of a turn that has taken the time `ran`, while so many other runners wait.
+    fn turn_left(&self, running: &Share, ran: u64, waiting: usize) -> u64;
+
+    /// Whether a runner whose turn is over makes way for the next one.
+    fn gives_way(&self, running: &Share, next: &Share, clock: i64) -> bool;
+
+    /// Whether a waiting runner may get the processor out of turn. `least` is the least virtual time
+    /// of the processor's other runners.
+    fn may_go_first(&self, share: &Share, least: i64, clock: i64) -> bool;
+}
+
 pub(super) struct Runner {
     pub(super) status: Status,
     /// The processor on which the runner runs, waits or ran last.
     pub(super) processor: usize,
-    /// The time that the runner has run, as the scheduler counts it. It can be compared only with
-    /// that of other runners of the same processor.
-    virtual_time: i64,
+    share: Share,
     /// The time at which the runner got its status.
     pub(super) since: u64,
     /// Whether the last directed yield passed over this runner. The next one then may choose it.
@@ -58,12 +105,14 @@ pub(super) struct Processor {
     turn_began: u64,
     /// The time up to which the running runner's virtual time is counted.
     counted: u64,
-    least_virtual_time: i64,
+    clock: i64,
     llc: u16,
 }
 
 pub(super) struct Scheduler {
-    times: SchedulerTimes,
+    policy: Box<dyn Policy>,
+    /// Turns end at multiples of this time.
+    tick: u64,
     pinned: bool,
     /// The number of runners of each guest. Those of a guest have consecutive numbers.
     per_guest: usize,
@@ -88,6 +137,27 @@ impl Scheduler {
         pinned: bool,
     ) -> Self {
         let count = llcs.len();
+        let policy: Box<dyn Policy> = if times.eevdf {
+            Box::new(Eevdf {
+                slice: times.slice,
+                greatest_lag: (2 * times.slice).max(times.tick),
+            })
+        } else {
+            Box::new(Cfs {
+                latency: times.latency,
+                granularity: times.granularity,
+                wakeup_granularity: times.wakeup_granularity,
+            })
+        };
+        let share = |runner| {
+            // Different virtual times, so that turns end at different times.
+            let virtual_time = scattered(runner, policy.period()) as i64;
+            Share {
+                virtual_time,
+                deadline: virtual_time + policy.period() as i64,
+                lag: 0,
+            }
+        };
         Self {
             pinned,
             per_guest,
@@ -98,8 +168,7 @@ impl Scheduler {
                 .map(|r| Runner {
                     status: Status::Asleep,
                     processor: r % count,
-                    // Different virtual times, so that turns end at different times.
-                    virtual_time: scattered(r, times.latency) as i64,
+                    share: share(r),
                     since: 0,
                     passed_over: false,
                     yielded: false,
@@ -115,11 +184,12 @@ impl Scheduler {
                     slice_ends: false,
                     turn_began: 0,
                     counted: 0,
-                    least_virtual_time: 0,
+                    clock: 0,
                     llc,
                 })
                 .collect(),
-            times,
+            tick: times.tick.max(1),
+            policy,
             migrations: 0,
             queued: 0,
             ran: 0,
@@ -151,23 +221,18 @@ impl Scheduler {
         runner.since = now;
     }
 
-    /// Brings the virtual time of the runner on `processor` up to date.
+    /// Brings the clock of `processor` and the share of its running runner up to date.
     fn count(&mut self, processor: usize, now: u64) {
         let p = &mut self.processors[processor];
-        let first_waiting = p
-            .waiting
-            .iter()
-            .map(|&c| self.runners[usize::from(c)].virtual_time)
-            .min();
-        let running = p.running.map(|c| {
-            let runner = &mut self.runners[usize::from(c)];
-            runner.virtual_time += now.saturating_sub(p.counted) as i64;
-            runner.virtual_time
-        });
-        p.counted = now.max(p.counted);
-        if let Some(least) = first_waiting.into_iter().chain(running).min() {
-            p.least_virtual_time = p.least_virtual_time.max(least);
+        if let Some(c) = p.running {
+            let time = now.saturating_sub(p.counted) as i64;
+            let share = &mut self.runners[usize::from(c)].share;
+            self.policy.ran(share, time);
         }
+        p.counted = now.max(p.counted);
+        let all = p.waiting.iter().chain(&p.running);
+        let mut shares = all.map(|&c| self.runners[usize::from(c)].share);
+        p.clock = self.policy.clock(p.clock, &mut shares);
     }
 
     /// Stops the runner that `processor` runs, and returns its number.
@@ -180,6 +245,14 @@ impl Scheduler {
         p.running.take()
     }
 
+    /// Notes that `c`, which has just been stopped, sleeps.
+    pub(super) fn sleep(&mut self, c: u16, now: u64) {
+        self.set_status(c, Status::Asleep, now);
+        let runner = &mut self.runners[usize::from(c)];
+        let clock = self.processors[runner.processor].clock;
+        self.policy.sleeps(&mut runner.share, clock);
+    }
+
     /// Returns the time that runners have had a processor until `now`.
     pub(super) fn ran(&self, now: u64) -> u64 {
         let on = self.processors.iter().filter(|p| p.running.is_some());
@@ -189,18 +262,15 @@ impl Scheduler {
     /// Makes `c` wait for a processor. Returns the processor, and whether `c` preempts the runner
     /// there.
     pub(super) fn wake(&mut self, c: u16, now: u64) -> (usize, bool) {
-        let before = self.runners[usize::from(c)].processor;
         let processor = self.place(c);
-        self.count(before, now);
-        self.count(processor, now);
+        let share = self.share_on(c, processor, now);
+        let ahead = self.is_ahead(&share, processor);
         self.move_to(c, processor);
-        let own = self.after_sleep(self.runners[usize::from(c)].virtual_time, processor);
-        self.runners[usize::from(c)].virtual_time = own;
+        self.runners[usize::from(c)].share = share;
         self.enqueue(c, now, false);
         let polls = |r| self.runners[usize::from(r)].status == Status::Polling;
         let running = self.running_on(processor);
-        let ahead = running.is_some_and(polls) || self.runs_longer(processor, own);
-        (processor, ahead)
+        (processor, ahead || running.is_some_and(polls))
     }
 
     /// The processor on which `c` wakes: where it ran last, or an idle one near it.
@@ -215,28 +285,40 @@ impl Scheduler {
 
     /// Whether `c` would preempt the runner of `processor`, if it woke there.
     pub(super) fn would_preempt(&mut self, c: u16, processor: usize, now: u64) -> bool {
-        let runner = &self.runners[usize::from(c)];
-        let (before, own) = (runner.processor, runner.virtual_time);
+        let share = self.share_on(c, processor, now);
+        self.is_ahead(&share, processor)
+    }
+
+    /// The share with which `c` wakes on `processor`.
+    fn share_on(&mut self, c: u16, processor: usize, now: u64) -> Share {
+        let before = self.runners[usize::from(c)].processor;
         self.count(before, now);
         self.count(processor, now);
-        let least = |p: usize| self.processors[p].least_virtual_time;
-        let own = self.after_sleep(own + least(processor) - least(before), processor);
-        self.runs_longer(processor, own)
+        let mut share = self.moved(self.runners[usize::from(c)].share, before, processor);
+        let p = &self.processors[processor];
+        let others = p.waiting.len() + usize::from(p.running.is_some());
+        self.policy.wakes(&mut share, p.clock, others);
+        share
     }
 
-    /// The virtual time of a runner that has slept, put a little ahead.
-    fn after_sleep(&self, own: i64, processor: usize) -> i64 {
-        let least = self.processors[processor].least_virtual_time;
-        own.max(least - self.times.latency as i64 / 2)
-    }
-
-    /// Whether `processor` has a runner that has run much longer than one of virtual time `own`.
-    fn runs_longer(&self, processor: usize, own: i64) -> bool {
-        let running = self.running_on(processor);
-        running.is_some_and(|r| {
-            let runner = &self.runners[usize::from(r)];
-            runner.virtual_time - own > self.times.wakeup_granularity as i64
+    /// Whether a runner that wakes with this share on `processor` preempts the one that runs there.
+    fn is_ahead(&self, woken: &Share, processor: usize) -> bool {
+        let share = |c: u16| self.runners[usize::from(c)].share;
+        let p = &self.processors[processor];
+        p.running.is_some_and(|running| {
+            let others: Vec<Share> = p.waiting.iter().map(|&c| share(c)).collect();
+            self.policy.preempts(woken, &share(running), &others)
         })
+    }
+
+    /// A share, in the time of another processor.
+    fn moved(&self, share: Share, from: usize, to: usize) -> Share {
+        let later = self.processors[to].clock - self.processors[from].clock;
+        Share {
+            virtual_time: share.virtual_time + later,
+            deadline: share.deadline + later,
+            ..share
+        }
     }
 
     /// Puts `c` into the queue of its processor.
@@ -259,11 +341,11 @@ impl Scheduler {
     }
 
     fn move_to(&mut self, c: u16, processor: usize) {
+        let runner = &self.runners[usize::from(c)];
+        let share = self.moved(runner.share, runner.processor, processor);
         let runner = &mut self.runners[usize::from(c)];
-        let before = std::mem::replace(&mut runner.processor, processor);
-        if before != processor {
-            runner.virtual_time += self.processors[processor].least_virtual_time
-                - self.processors[before].least_virtual_time;
+        if std::mem::replace(&mut runner.processor, processor) != processor {
+            runner.share = share;
             self.migrations += 1;
         }
     }
@@ -271,7 +353,7 @@ impl Scheduler {
     /// Chooses a runner for an idle processor, from its own queue or from another's.
     pub(super) fn next(&mut self, processor: usize, now: u64) -> Option<u16> {
         self.count(processor, now);
-        let c = match self.least(processor) {
+        let c = match self.first(processor) {
             Some(c) => c,
             None => self.steal_for(processor, true)?,
         };
@@ -279,10 +361,12 @@ impl Scheduler {
         Some(c)
     }
 
-    pub(super) fn least(&self, processor: usize) -> Option<u16> {
-        let queue = &self.processors[processor].waiting;
-        let key = |&c: &u16| (self.runners[usize::from(c)].virtual_time, c);
-        queue.iter().copied().min_by_key(key)
+    /// The runner that is next on `processor`.
+    pub(super) fn first(&self, processor: usize) -> Option<u16> {
+        let p = &self.processors[processor];
+        let share = |c: u16| &self.runners[usize::from(c)].share;
+        let rank = |&c: &u16| (self.policy.rank(share(c), p.clock), c);
+        p.waiting.iter().copied().min_by_key(rank)
     }
 
     /// Gives `processor` to `c`, which waits.
@@ -315,7 +399,7 @@ impl Scheduler {
         let fullest = (0..self.processors.len())
             .filter(|&p| !near || self.processors[p].llc == llc)
             .max_by_key(|&p| (self.processors[p].waiting.len(), std::cmp::Reverse(p)))?;
-        self.least(fullest)
+        self.first(fullest)
     }
 
     /// Returns an idle processor, and a runner for it from anywhere in the machine.
@@ -327,18 +411,37 @@ impl Scheduler {
     /// Returns the time at which the turn of the runner on `processor` ends. `None` if no other
     /// runner waits, or if this function has already returned the end of this turn.
     pub(super) fn slice_end(&mut self, processor: usize, now: u64) -> Option<u64> {
-        let tick = self.times.tick.max(1);
-        let phase = scattered(processor, tick);
-        let p = &mut self.processors[processor];
-        if p.slice_ends || p.waiting.is_empty() || p.running.is_none() {
+        let p = &self.processors[processor];
+        if p.slice_ends || p.waiting.is_empty() {
             return None;
         }
+        let running = p.running?;
+        self.count(processor, now);
+        let p = &mut self.processors[processor];
         p.slice_ends = true;
-        let share = self.times.latency / (1 + p.waiting.len() as u64);
-        let slice = share.max(self.times.granularity);
-        let end = (p.turn_began + slice).max(now);
-        // Slices end at a tick.
-        Some((end + tick - phase).div_ceil(tick) * tick + phase - tick)
+        let share = &self.runners[usize::from(running)].share;
+        let ran = now - p.turn_began;
+        let left = self.policy.turn_left(share, ran, p.waiting.len());
+        Some(self.next_tick(processor, now + left))
+    }
+
+    /// Returns the time of the first tick of `processor` at `time` or later.
+    fn next_tick(&self, processor: usize, time: u64) -> u64 {
+        let tick = self.tick;
+        let phase = scattered(processor, tick);
+        (time + tick - phase).div_ceil(tick) * tick + phase - tick
+    }
+
+    /// Whether the runner of `processor`, whose turn is over, makes way for one that waits.
+    pub(super) fn gives_way(&mut self, processor: usize, now: u64) -> bool {
+        self.count(processor, now);
+        let share = |c: u16| &self.runners[usize::from(c)].share;
+        let p = &self.processors[processor];
+        self.first(processor)
+            .zip(p.running)
+            .is_some_and(|(next, running)| {
+                self.policy.gives_way(share(running), share(next), p.clock)
+            })
     }
 
     /// Moves a runner from the longest queue to the shortest, if they differ by two runners or
@@ -354,9 +457,9 @@ impl Scheduler {
         if self.pinned || length(&from) < length(&to) + 2 {
             return None;
         }
-        let c = self.least(from)?;
         self.count(from, now);
         self.count(to, now);
+        let c = self.first(from)?;
         self.processors[from].waiting.retain(|&w| w != c);
         self.move_to(c, to);
         self.processors[to].waiting.push(c);
@@ -392,13 +495,11 @@ impl Scheduler {
     pub(super) fn may_go_first(&mut self, c: u16, now: u64) -> bool {
         let processor = self.runners[usize::from(c)].processor;
         self.count(processor, now);
-        let own = self.runners[usize::from(c)].virtual_time;
-        let running = self.processors[processor].running;
-        let others = self.least(processor).into_iter().chain(running);
-        let least = others
-            .map(|r| self.runners[usize::from(r)].virtual_time)
-            .min();
-        least.is_none_or(|least| own - least <= self.times.wakeup_granularity as i64)
+        let share = |c: u16| &self.runners[usize::from(c)].share;
+        let p = &self.processors[processor];
+        let all = p.waiting.iter().chain(&p.running);
+        let least = all.map(|&r| share(r).virtual_time).min();
+        least.is_none_or(|least| self.policy.may_go_first(share(c), least, p.clock))
     }
 }
 

@@ -36,6 +36,13 @@ fn atomic_operations_of_locks_are_counted_and_no_others() {
     }
 }
 
+/// AIM7 on Linux 3.7.
+fn aim7() -> Scenario {
+    let mut scenario = scenario("westmere-ex-8", "aim7_high_systime");
+    scenario.schedule_as("3.7".parse().unwrap());
+    scenario
+}
+
 /// A run of AIM7's tasks on the first nodes of its machine, without hyperthreads.
 fn tasks<'a>(scenario: &'a Scenario, name: &str, tasks: usize, nodes: usize) -> Run<'a> {
     Run {
@@ -52,7 +59,7 @@ fn tasks<'a>(scenario: &'a Scenario, name: &str, tasks: usize, nodes: usize) -> 
 
 #[test]
 fn reading_first_spares_atomic_operations() {
-    let scenario = scenario("westmere-ex-8", "aim7_high_systime");
+    let scenario = aim7();
     let rmws = |name| rmws_per_acquisition(&tasks(&scenario, name, 600, 8).run().unwrap());
     let (before, after) = (rmws("mutex37"), rmws("mutex310"));
     assert!(before > 1.5 * after && after >= 2.0, "{before} and {after}");
@@ -60,7 +67,7 @@ fn reading_first_spares_atomic_operations() {
 
 #[test]
 fn waiters_of_a_mutex_sleep_and_are_woken() {
-    let scenario = scenario("westmere-ex-8", "aim7_high_systime");
+    let scenario = aim7();
     for name in ["mutex37", "mutex310"] {
         let outcome = tasks(&scenario, name, 200, 2).run().unwrap();
         assert_eq!(outcome.violations, 0);
@@ -95,7 +102,7 @@ fn waiters_of_glibcs_mutex_sleep_and_are_woken() {
 
 #[test]
 fn nobody_loses_its_cpu_in_the_kernel() {
-    let scenario = scenario("westmere-ex-8", "aim7_high_systime");
+    let scenario = aim7();
     let counts = tasks(&scenario, "mutex37", 300, 1).run().unwrap().sharing;
     let counts = counts.expect("they share CPUs");
     assert!(counts.preemptions > 0, "{counts:?}");
@@ -167,7 +174,7 @@ fn a_holder_gets_an_extension_of_its_time_slice() {
 
 #[test]
 fn hardware_threads_of_a_core_slow_each_other_down() {
-    let scenario = scenario("westmere-ex-8", "aim7_high_systime");
+    let scenario = aim7();
     let rate = |cpus, placement| {
         let run = Run {
             placement,

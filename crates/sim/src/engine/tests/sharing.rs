@@ -81,7 +81,8 @@ fn a_kick_costs_the_kicker_and_takes_its_time() {
 }
 
 /// Wake-up costs that are easy to tell apart.
-const COSTS: [(&str, f64); 5] = [
+const COSTS: [(&str, f64); 6] = [
+    ("eevdf", 0.0),
     ("wake_cost_ns", 5_000.0),
     ("wake_latency_ns", 9_000.0),
     ("wake_busy_cost_ns", 1_000.0),
@@ -146,7 +147,9 @@ fn a_halted_runner_is_polled_for_after_short_halts() {
 
 /// The time at which a spinner sees the write of another runner. Both share the guest's one CPU.
 fn spinner_sees(window_cycles: f64) -> (u64, SharingCounts) {
-    let mut engine = shared(2, 1, true, &[("pause_window_cycles", window_cycles)]);
+    let window = ("pause_window_cycles", window_cycles);
+    // EEVDF lets no runner go first that has had more than its share.
+    let mut engine = shared(2, 1, true, &[window, ("eevdf", 0.0)]);
     let word = engine.allocate("word", 4, 0);
     // Two turns, so that the spinner certainly gets one turn after the other runner.
     let sets = vec![
@@ -199,7 +202,7 @@ fn runners_that_nothing_can_wake_are_a_deadlock() {
         run(&mut engine, &programs);
         assert!(engine.next == Step::Deadlock);
     }
-    let mut engine = shared(2, 1, false, &[("scheduler_granularity_us", 300_000.0)]);
+    let mut engine = shared(2, 1, false, &[("base_slice_us", 300_000.0)]);
     let word = engine.allocate("word", 4, 0);
     let programs = [vec![spin(word, 1)], vec![(0, op(Kind::Exchange, word, 1))]];
     run(&mut engine, &programs);
