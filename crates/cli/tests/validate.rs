@@ -43,7 +43,7 @@ fn every_lock_is_measured_and_predicted_and_past_the_cpus_those_that_park() {
             cell["lock"] == "tas" && cell["threads"] == 1
         );
     }
-    for threads in [1, cpus, 2 * cpus, 4 * cpus] {
+    for threads in [1, cpus, 2 * cpus, 4 * cpus, 8 * cpus, 32 * cpus] {
         assert!(
             cells.iter().any(|cell| cell["threads"] == threads),
             "{threads}"

@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn the_value_that_decides_is_found_and_chance_is_not() {
         let scenario = scenario();
-        let key = "model.read_occupancy_ns";
+        let key = "model.transfer_spread";
         let of = |seed| value(&Doubt::default().machine(&scenario, seed), key);
         let by_value: Vec<f64> = (7..47).map(|seed| 1.0 / of(seed)).collect();
         let found = Doubt::default()

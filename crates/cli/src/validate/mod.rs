@@ -61,8 +61,8 @@ pub struct ValidateArgs {
 
 const HELP: &str = "\
 The work is that of `lockworks torture` without options: two counters under one lock. Up to the \
-number of CPUs each thread is bound to a CPU of its own. With two and four times as many threads as \
-CPUs only locks are measured whose throughput does not collapse then.
+number of CPUs each thread is bound to a CPU of its own. With 2, 4, 8 and 32 threads a CPU \
+only locks are measured whose throughput does not collapse then.
 
 One value is fitted, on one point that does not count for the errors: the loop's own time, so that \
 tas with one thread is predicted as measured. All others are those of `lockworks machines this`, or \
@@ -219,7 +219,11 @@ impl ValidateArgs {
             .copied()
             .collect();
         if !sturdy.is_empty() {
-            measured.push(self.torture(&sturdy, vec![2 * cpus, 4 * cpus], Pin::None)?);
+            measured.push(self.torture(
+                &sturdy,
+                [2, 4, 8, 32].map(|n| n * cpus).to_vec(),
+                Pin::None,
+            )?);
         }
         Ok(measured)
     }
