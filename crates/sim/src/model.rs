@@ -23,6 +23,8 @@ pub(crate) struct SchedulerTimes {
     pub(crate) granularity: u64,
     /// CFS: a runner that wakes preempts one that has run longer by this time.
     pub(crate) wakeup_granularity: u64,
+    /// An idle CPU does not take a runner that has run less long ago than this.
+    pub(crate) hot: u64,
     /// Turns end at multiples of this time.
     pub(crate) tick: u64,
 }
@@ -45,7 +47,8 @@ pub(crate) struct HostTimes {
     pub(crate) wake_latency: u64,
     /// The time that a wake-up takes of the waker, if it interrupts no CPU.
     pub(crate) wake_busy_cost: u64,
-    /// The period in which idle processors search the whole machine for waiting runners.
+    /// The period in which idle processors search the whole machine for waiting runners, for each of
+    /// the processors.
     pub(crate) balance_period: u64,
     /// Virtual CPUs only: the first time for which the host polls after a halt.
     pub(crate) poll_first: u64,
@@ -215,6 +218,7 @@ impl Model {
                 latency: of_us("scheduler_latency_us"),
                 granularity: of_us("scheduler_granularity_us"),
                 wakeup_granularity: of_us("wakeup_granularity_us"),
+                hot: of_us("migration_cost_us"),
                 tick: of_us("tick_period_us"),
             },
             slice_extension: of_us("slice_extension_us"),
@@ -224,7 +228,7 @@ impl Model {
             // The figure contains the time in which the sleeper enters its CPU.
             wake_latency: of("wake_latency_ns").saturating_sub(enter),
             wake_busy_cost: of("wake_busy_cost_ns"),
-            balance_period: of_us("balance_period_us"),
+            balance_period: of_us("balance_us_a_cpu"),
             poll_first: 0,
             poll_most: 0,
             poll_latency: 0,

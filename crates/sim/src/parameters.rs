@@ -173,11 +173,18 @@ impl Default for Parameters {
                  (mutex_slice); debugfs allows up to 50",
             ),
             parameter(
-                "balance_period_us",
-                32_000.0,
+                "migration_cost_us",
+                500.0,
                 "us",
                 Mark::R,
-                "CFS: a millisecond for each CPU, here for 32 CPUs",
+                "Linux' fair scheduler: an idle CPU takes no runner that has run less long ago",
+            ),
+            parameter(
+                "balance_us_a_cpu",
+                1_000.0,
+                "us",
+                Mark::R,
+                "Linux' fair scheduler: the period of balancing, for each CPU",
             ),
             parameter(
                 "kick_cost_ns",

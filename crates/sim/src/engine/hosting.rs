@@ -619,7 +619,8 @@ impl Engine {
         let due = hosting.scheduler.anyone_waits() && !hosting.balance_is_due;
         if due {
             hosting.balance_is_due = true;
-            let at = now + hosting.times.balance_period;
+            let cpus = hosting.machine_cpus.len() as u64;
+            let at = now + hosting.times.balance_period * cpus;
             self.fabric.queue.push(at, Event::Balance);
         }
     }

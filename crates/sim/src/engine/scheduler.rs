@@ -8,7 +8,8 @@
 //!   running one: `cfs` up to Linux 6.5, `eevdf` since then.
 //! * A runner wakes where it ran last, or on an idle processor under the same last-level cache.
 //! * A processor that becomes idle takes a waiting runner from another one under its last-level
-//!   cache at once, and from the rest of the machine every balance period.
+//!   cache at once, but none that has just run there. Every balance period an idle processor takes one
+//!   from anywhere.
 //!
 //! This module only decides; `hosting` has the effects on simulated code.
 
@@ -84,6 +85,8 @@ pub(super) struct Runner {
     /// The processor on which the runner runs, waits or ran last.
     pub(super) processor: usize,
     share: Share,
+    /// The time up to which the runner ran last, if it has run.
+    ran_at: Option<u64>,
     /// The time at which the runner got its status.
     pub(super) since: u64,
     /// Whether the last directed yield passed over this runner. The next one then may choose it.
@@ -113,6 +116,8 @@ pub(super) struct Scheduler {
     policy: Box<dyn Policy>,
     /// Turns end at multiples of this time.
     tick: u64,
+    /// An idle processor does not take a runner that has run less long ago than this.
+    hot: u64,
     pinned: bool,
     /// The number of runners of each guest. Those of a guest have consecutive numbers.
     per_guest: usize,
@@ -169,6 +174,7 @@ impl Scheduler {
                     status: Status::Asleep,
                     processor: r % count,
                     share: share(r),
+                    ran_at: None,
                     since: 0,
                     passed_over: false,
                     yielded: false,
@@ -189,6 +195,7 @@ impl Scheduler {
                 })
                 .collect(),
             tick: times.tick.max(1),
+            hot: times.hot,
             policy,
             migrations: 0,
             queued: 0,
@@ -239,8 +246,9 @@ impl Scheduler {
     pub(super) fn stop(&mut self, processor: usize, now: u64) -> Option<u16> {
         self.count(processor, now);
         let p = &mut self.processors[processor];
-        if p.running.is_some() {
+        if let Some(c) = p.running {
             self.ran += now - p.turn_began;
+            self.runners[usize::from(c)].ran_at = Some(now);
         }
         p.running.take()
     }
@@ -355,7 +363,7 @@ impl Scheduler {
         self.count(processor, now);
         let c = match self.first(processor) {
             Some(c) => c,
-            None => self.steal_for(processor, true)?,
+            None => self.steal_nearby(processor, now)?,
         };
         self.start(processor, c, now);
         Some(c)
@@ -363,10 +371,15 @@ impl Scheduler {
 
     /// The runner that is next on `processor`.
     pub(super) fn first(&self, processor: usize) -> Option<u16> {
+        self.first_of(processor, |_| true)
+    }
+
+    /// The first of some runners that wait for `processor`.
+    fn first_of(&self, processor: usize, which: impl Fn(&Runner) -> bool) -> Option<u16> {
         let p = &self.processors[processor];
-        let share = |c: u16| &self.runners[usize::from(c)].share;
-        let rank = |&c: &u16| (self.policy.rank(share(c), p.clock), c);
-        p.waiting.iter().copied().min_by_key(rank)
+        let runner = |c: u16| &self.runners[usize::from(c)];
+        let some = p.waiting.iter().copied().filter(|&c| which(runner(c)));
+        some.min_by_key(|&c| (self.policy.rank(&runner(c).share, p.clock), c))
     }
 
     /// Gives `processor` to `c`, which waits.
@@ -389,23 +402,27 @@ impl Scheduler {
         self.set_status(c, Status::On, now);
     }
 
-    /// Returns a runner of the longest queue, either under the last-level cache of `processor`
-    /// (`near`) or in the whole machine.
-    fn steal_for(&self, processor: usize, near: bool) -> Option<u16> {
-        if self.pinned {
-            return None;
-        }
+    /// Returns a runner for an idle processor: from the longest queue under its last-level cache, and
+    /// one that has not run a moment ago.
+    fn steal_nearby(&self, processor: usize, now: u64) -> Option<u16> {
         let llc = self.processors[processor].llc;
-        let fullest = (0..self.processors.len())
-            .filter(|&p| !near || self.processors[p].llc == llc)
-            .max_by_key(|&p| (self.processors[p].waiting.len(), std::cmp::Reverse(p)))?;
-        self.first(fullest)
+        let fullest = self.fullest(|p| self.processors[p].llc == llc)?;
+        self.first_of(fullest, |runner| {
+            runner.ran_at.is_none_or(|at| now - at >= self.hot)
+        })
+    }
+
+    /// Returns the processor with the longest queue among some, unless runners are pinned.
+    fn fullest(&self, among: impl Fn(usize) -> bool) -> Option<usize> {
+        let length = |&p: &usize| (self.processors[p].waiting.len(), std::cmp::Reverse(p));
+        let all = (0..self.processors.len()).filter(|&p| !self.pinned && among(p));
+        all.max_by_key(length)
     }
 
     /// Returns an idle processor, and a runner for it from anywhere in the machine.
     pub(super) fn balance(&self) -> Option<(usize, u16)> {
         let idle = self.processors.iter().position(|p| p.running.is_none())?;
-        Some((idle, self.steal_for(idle, false)?))
+        Some((idle, self.first(self.fullest(|_| true)?)?))
     }
 
     /// Returns the time at which the turn of the runner on `processor` ends. `None` if no other
