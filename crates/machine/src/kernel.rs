@@ -18,11 +18,6 @@ impl Kernel {
     pub fn has_eevdf(self) -> bool {
         self >= Kernel { major: 6, minor: 6 }
     }
-
-    /// Whether a thread that wakes interrupts none that runs, as in 7.0 and later.
-    pub fn preempts_lazily(self) -> bool {
-        self.major >= 7
-    }
 }
 
 impl FromStr for Kernel {

@@ -14,6 +14,9 @@ use topology::Topology;
 
 /// The most pairs of CPUs of each relation that are measured.
 const PAIRS: usize = 12;
+/// The least number of measurements of each relation. Of a virtual machine, the CPUs move on the host from one
+/// to the next.
+const LEAST_MEASUREMENTS: usize = 5;
 /// The share of the CPUs' time that other work may have without a mark on the values.
 const BEARABLE: f64 = 0.05;
 /// The cache sizes of most CPUs, for machines that do not report theirs.
@@ -92,7 +95,7 @@ fn measure(topology: Topology, mut progress: impl FnMut(usize, usize)) -> Result
     let ghz = set_clock(&mut machine, topology.clock, &mut warnings);
 
     let pairs = pairs(&machine);
-    let total = pairs.iter().map(Vec::len).sum::<usize>() + 11;
+    let total = pairs.iter().map(|pairs| measurements(pairs)).sum::<usize>() + 11;
     let mut done = 0;
     let mut step = || {
         progress(done, total);
@@ -167,8 +170,8 @@ fn measure(topology: Topology, mut progress: impl FnMut(usize, usize)) -> Result
     set(&mut machine, "dram_remote_ns", remote);
 
     for (relation, pairs) in pairs.iter().enumerate() {
-        let mut ns = Vec::with_capacity(pairs.len());
-        for &(a, b) in pairs {
+        let mut ns = Vec::new();
+        for &(a, b) in pairs.iter().cycle().take(measurements(pairs)) {
             step();
             ns.push(probe::ping_pong(topology.cpus[a], topology.cpus[b])?);
         }
@@ -469,6 +472,11 @@ fn distances(topology: &Topology, level: usize) -> Option<Distances> {
         .map(|row| row.iter().map(class).collect())
         .collect();
     Some(Distances { matrix, classes })
+}
+
+/// The number of measurements of a relation, in which these pairs are.
+fn measurements(pairs: &[(usize, usize)]) -> usize {
+    pairs.len().max(LEAST_MEASUREMENTS)
 }
 
 /// At most [`PAIRS`] pairs of CPUs of each relation, spread over the machine.

@@ -81,7 +81,7 @@ pub struct ShortRun {
 const CHANGES_PER_NODE: u64 = 10;
 
 /// The milliseconds of a run in which threads that share CPUs take many turns. A turn takes up to 24
-/// (`model.scheduler_latency_us`), and a lock that spins collapses in the course of several.
+/// under CFS (`model.scheduler_latency_us`), and a lock that spins collapses in the course of several.
 const ENOUGH_MS: f64 = 400.0;
 
 impl Answer {

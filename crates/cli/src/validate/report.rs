@@ -4,7 +4,7 @@ use comfy_table::CellAlignment;
 use itertools::Itertools;
 use lockworks_experiments::PublishedTable;
 use lockworks_machine::Machine;
-use lockworks_measurements::{median, sorted};
+use lockworks_measurements::{Usl, median, sorted};
 use lockworks_sim::{Scenario, ScenarioValue};
 use serde::Serialize;
 
@@ -67,6 +67,7 @@ struct Errors {
     cells: &'static str,
     number: usize,
     mean_absolute_error_percent: f64,
+    median_absolute_error_percent: f64,
     worst_error_percent: f64,
     worst_lock: &'static str,
     worst_threads: usize,
@@ -91,9 +92,45 @@ impl Errors {
             cells,
             number: of_kind.len(),
             mean_absolute_error_percent: sum / of_kind.len() as f64,
+            median_absolute_error_percent: median(&sorted(of_kind.iter().map(|cell| error(cell))))?,
             worst_error_percent: worst.error_percent,
             worst_lock: worst.lock,
             worst_threads: worst.threads,
+        })
+    }
+}
+
+/// The errors of the universal scalability law through the first three numbers of threads of each lock, on
+/// the others, beside those of the simulation.
+#[derive(Serialize)]
+struct AgainstUsl {
+    cells: usize,
+    law_median_absolute_error_percent: f64,
+    simulation_median_absolute_error_percent: f64,
+}
+
+impl AgainstUsl {
+    /// None: no lock was measured with more than three numbers of threads.
+    fn of(all: &[ValidatedCell]) -> Option<Self> {
+        let by_lock = all.iter().into_group_map_by(|cell| cell.lock);
+        let (mut of_law, mut of_simulation) = (Vec::new(), Vec::new());
+        for cells in by_lock.values() {
+            let first = cells
+                .iter()
+                .map(|cell| (cell.threads as f64, cell.measured));
+            let Some(law) = first.take(3).collect_array().and_then(Usl::through) else {
+                continue;
+            };
+            for cell in &cells[3..] {
+                let predicted = law.throughput(cell.threads as f64);
+                of_law.push(100.0 * (predicted / cell.measured - 1.0).abs());
+                of_simulation.push(cell.error_percent.abs());
+            }
+        }
+        Some(Self {
+            cells: of_law.len(),
+            law_median_absolute_error_percent: median(&sorted(of_law.into_iter()))?,
+            simulation_median_absolute_error_percent: median(&sorted(of_simulation.into_iter()))?,
         })
     }
 }
@@ -107,6 +144,7 @@ pub struct TrustReport {
     warnings: Vec<String>,
     cells: Vec<ValidatedCell>,
     errors: Vec<Errors>,
+    against_usl: Option<AgainstUsl>,
     /// How far to trust predictions for this machine, in a sentence.
     pub here: String,
     bigger: String,
@@ -144,6 +182,7 @@ impl TrustReport {
             here: here(host, &cells, &errors),
             bigger: bigger(&scenario.machine, tables),
             values: scenario.values(),
+            against_usl: AgainstUsl::of(&cells),
             cells,
             errors,
         }
@@ -198,12 +237,22 @@ impl TrustReport {
         );
         let errors = self.errors.iter().map(|errors| {
             format!(
-                "{}: mean error {:.0} %, worst {:+.0} % ({}, {} threads)\n",
+                "{}: mean error {:.0} %, median {:.0} %, worst {:+.0} % ({}, {} threads)\n",
                 errors.cells,
                 errors.mean_absolute_error_percent,
+                errors.median_absolute_error_percent,
                 errors.worst_error_percent,
                 errors.worst_lock,
                 errors.worst_threads
+            )
+        });
+        let law = self.against_usl.as_ref().map(|law| {
+            format!(
+                "On the {} cells with the most threads, median error: {:.0} %; the universal scalability law \
+                 through the first three of each lock: {:.0} %\n",
+                law.cells,
+                law.simulation_median_absolute_error_percent,
+                law.law_median_absolute_error_percent,
             )
         });
         let fitted_on = format!(
@@ -218,7 +267,7 @@ impl TrustReport {
         format!(
             "{}{table}\n{}\n{}",
             fitted(&heading),
-            fitted(&(errors.collect::<String>() + &fitted_on)),
+            fitted(&(errors.chain(law).collect::<String>() + &fitted_on)),
             prose(&format!(
                 "{}\n{}\n{}",
                 self.here,
