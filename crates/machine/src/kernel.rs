@@ -62,12 +62,10 @@ mod tests {
     fn versions_are_numbers_and_say_which_scheduler() {
         let of = |text: &str| {
             let kernel: Kernel = text.parse().unwrap();
-            (kernel.has_eevdf(), kernel.preempts_lazily())
+            kernel.has_eevdf()
         };
-        assert_eq!(of("3.7.10"), (false, false));
-        assert_eq!(of("6.5"), (false, false));
-        assert_eq!(of("6.12.5-1-amd64"), (true, false));
-        assert_eq!(of("7.0-rc1"), (true, true));
+        assert!(!of("3.7.10") && !of("6.5"));
+        assert!(of("6.6") && of("6.12.5-1-amd64") && of("7.0-rc1"));
         for wrong in ["", "6", "six.12", "v6.12"] {
             let error = wrong.parse::<Kernel>().unwrap_err();
             assert!(error.contains("no version of Linux"), "{error}");
