@@ -75,6 +75,12 @@ static inline struct lw_rseq *lw_rseq(void)
 	return (struct lw_rseq *)((char *)__builtin_thread_pointer() + lw_rseq_at);
 }
 
+/* Returns the number of this CPU. */
+static inline uint16_t lw_cpu(void)
+{
+	return lw_rseq_at ? (uint16_t)lw_rseq()->cpu_id : UINT16_MAX;
+}
+
 /* Returns how often this thread has waited in the kernel. */
 static long lw_slept(void)
 {
@@ -83,22 +89,49 @@ static long lw_slept(void)
 	return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw;
 }
 
-/* Sets the time without a CPU of a step, and whether the thread slept. */
-static void lw_note_away(struct lw_own_steps *own, struct lw_profile_step *step)
+/* The time without a CPU until a step, in units of 16 ns, and whether the thread slept. */
+struct lw_away {
+	uint64_t units;
+	bool slept;
+};
+
+/* Adds the time without a CPU since the last call. */
+static void lw_add_away(struct lw_own_steps *own, struct lw_away *away)
 {
 	const uint64_t at_ns = lw_profile_clock_ns(CLOCK_MONOTONIC);
 	const uint64_t ran_ns = lw_profile_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	const uint64_t passed = at_ns - own->at_ns, ran = ran_ns - own->ran_ns;
-	const uint64_t away = passed > ran ? (passed - ran) / 16 : 0;
 	const long slept = lw_slept();
 
 	if (own->at_ns) {
-		step->away = away < UINT32_MAX ? (uint32_t)away : UINT32_MAX;
-		step->flags |= slept != own->slept ? LW_PROFILE_STEP_SLEPT : 0;
+		away->units += passed > ran ? (passed - ran) / 16 : 0;
+		away->slept |= slept != own->slept;
 	}
 	own->at_ns = at_ns;
 	own->ran_ns = ran_ns;
 	own->slept = slept;
+}
+
+/*
+ * Returns the time of a step, and adds the time without a CPU until then. If the thread is switched
+ * out after the clock was read, the clock is read again, so that both are of the same step.
+ */
+static uint64_t lw_step_time(struct lw_own_steps *own, struct lw_away *away)
+{
+	uint64_t now = lw_profile_now();
+#ifdef LW_RSEQ_SIGNATURE
+	if (!lw_rseq_at)
+		return now;
+	while (lw_unlikely(lw_rseq()->section != (uintptr_t)&lw_no_section)) {
+		lw_rseq()->section = (uintptr_t)&lw_no_section;
+		lw_add_away(own, away);
+		now = lw_profile_now();
+	}
+#else
+	(void)own;
+	(void)away;
+#endif
+	return now;
 }
 
 /* Steps */
@@ -129,7 +162,8 @@ void lw_profile_add_step(enum lw_profile_step_kind kind, enum lw_profile_mode mo
 {
 	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
 	struct lw_own_steps *own = &lw_own_steps;
-	const uint64_t now = lw_profile_now();
+	struct lw_away away = {0, false};
+	uint64_t now = lw_profile_now();
 	struct lw_profile_step *step;
 
 	if (!profile || now < lw_profile_steps->from || now > lw_profile_steps->until)
@@ -139,23 +173,16 @@ void lw_profile_add_step(enum lw_profile_step_kind kind, enum lw_profile_mode mo
 		lw_fetch_add(&lw_profile_steps->lost, 1, relaxed);
 		return;
 	}
+	now = lw_step_time(own, &away);
+	if (now > lw_profile_steps->until)
+		return;
 	step = &own->block->step[own->used++];
 	step->time = now;
 	step->object = (uintptr_t)object;
 	step->caller = caller;
-	step->flags = (uint8_t)mode;
-	step->cpu = UINT16_MAX;
-#ifdef LW_RSEQ_SIGNATURE
-	if (lw_rseq_at) {
-		struct lw_rseq *rseq = lw_rseq();
-
-		if (lw_unlikely(rseq->section != (uintptr_t)&lw_no_section)) {
-			lw_note_away(own, step);
-			rseq->section = (uintptr_t)&lw_no_section;
-		}
-		step->cpu = (uint16_t)rseq->cpu_id;
-	}
-#endif
+	step->away = away.units < UINT32_MAX ? (uint32_t)away.units : UINT32_MAX;
+	step->flags = (uint8_t)(mode | (away.slept ? LW_PROFILE_STEP_SLEPT : 0));
+	step->cpu = lw_cpu();
 	/* release: a step that has a kind is complete */
 	lw_store(&step->kind, (uint8_t)kind, release);
 }
@@ -201,15 +228,15 @@ static uint64_t lw_time_after(const char *name, uint64_t otherwise)
 	const char *text = secure_getenv(name);
 	const uint64_t begin = lw_profile_clock_ns(CLOCK_MONOTONIC);
 	const uint64_t time = lw_profile_now();
-	uint64_t rate = 1000000, ms = text ? strtoull(text, NULL, 10) : 0;
+	uint64_t rate = 1000000, ms = text ? strtoull(text, NULL, 10) : 0, passed;
 
 	if (!ms)
 		return otherwise;
 	if (lw_profile_own.has_tsc) {
-		/* Ticks in a millisecond, which the clock passes meanwhile. */
-		while (lw_profile_clock_ns(CLOCK_MONOTONIC) - begin < 1000000) {
+		/* Ticks in a millisecond. The thread may lose its CPU meanwhile. */
+		while ((passed = lw_profile_clock_ns(CLOCK_MONOTONIC) - begin) < 1000000) {
 		}
-		rate = lw_profile_now() - time;
+		rate = (lw_profile_now() - time) * 1000000 / passed;
 	}
 	return time + ms * rate;
 }

@@ -63,6 +63,13 @@ fn all_steps_are_recorded_also_of_a_program_that_is_killed() {
                 "{first:?}"
             );
         }
+        // Time without a CPU is part of the time since the last step; two clocks measure them.
+        for (_, steps) in &threads {
+            for pair in steps.windows(2) {
+                let passed = pair[1].ns - pair[0].ns;
+                assert!(pair[1].away_ns <= passed + 100_000, "{pair:?}");
+            }
+        }
         for (thread, steps) in &threads[1..] {
             assert!(
                 thread.function.as_ref().expect("known").starts_with("run"),

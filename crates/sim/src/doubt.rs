@@ -23,6 +23,9 @@ pub fn factor(mark: Mark) -> f64 {
 /// effect, one has such a correlation in one run of a hundred.
 const DECIDES: f64 = 0.6;
 
+/// With fewer machines, chance alone gives such a correlation.
+const ENOUGH: usize = 30;
+
 /// A value that decides between two locks.
 #[derive(Debug, PartialEq, serde::Serialize)]
 pub struct Deciding {
@@ -66,6 +69,9 @@ impl Doubt {
     /// The value that decides most about a ratio, which has a figure for each seed from `seed` on. None:
     /// no value stands out.
     pub fn deciding(&self, scenario: &Scenario, seed: u64, ratios: &[f64]) -> Option<Deciding> {
+        if ratios.len() < ENOUGH {
+            return None;
+        }
         let machines: Vec<Vec<ScenarioValue>> = (seed..)
             .take(ratios.len())
             .map(|seed| self.machine(scenario, seed).values())
@@ -200,5 +206,8 @@ mod tests {
         let mut random = Pcg32::new(1, 1);
         let chance: Vec<f64> = (0..40).map(|_| random.random()).collect();
         assert_eq!(Doubt::default().deciding(&scenario, 7, &chance), None);
+        // Of five, each is in some order.
+        let few = &by_value[..5];
+        assert_eq!(Doubt::default().deciding(&scenario, 7, few), None);
     }
 }

@@ -95,7 +95,8 @@ pub fn command(args: &RecordArgs) -> Result<ExitCode> {
     let recording = steps::read(&measured, &args.command)?;
     ensure!(
         recording.has_locks(),
-        "no mutex or rwlock was locked while the program was recorded; nothing is written"
+        "no mutex or rwlock was locked while the program was recorded, which ended with {}; nothing is written",
+        measured.status
     );
     let mut contents = Vec::new();
     recording.write(&mut contents)?;
