@@ -348,8 +348,8 @@ static void lw_step_of_lock(enum lw_profile_step_kind kind, uint64_t key, uint64
 
 void lw_profile_failed(uint64_t key, const void *caller)
 {
-	if (lw_unlikely(lw_profile_steps != NULL))
-		lw_step_of_lock(LW_STEP_FAILS, key, (uintptr_t)caller);
+	lw_profile_step(LW_STEP_FAILS, key & LW_PROFILE_MODE_MASK,
+			(const void *)(uintptr_t)(key >> LW_PROFILE_MODE_BITS), caller);
 }
 
 void lw_profile_acquired(uint64_t key, uint32_t kind, const void *caller, enum lw_profile_how how,

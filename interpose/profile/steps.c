@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "create.h"
 #include "holder.h"
@@ -22,6 +24,7 @@ struct lw_own_steps {
 	uint64_t at_ns, ran_ns; /* the time, and its CPU time, when it last asked for them */
 	long slept;		/* how often it had waited in the kernel then */
 	bool is_full;		/* there is no other block */
+	bool is_busy;		/* adds a step, which a signal handler may interrupt */
 };
 
 static __thread struct lw_own_steps lw_own_steps __attribute__((tls_model("initial-exec")));
@@ -73,6 +76,23 @@ static void lw_rseq_find(void)
 static inline struct lw_rseq *lw_rseq(void)
 {
 	return (struct lw_rseq *)((char *)__builtin_thread_pointer() + lw_rseq_at);
+}
+
+/* Does without, if the kernel does not clear it of a thread that sleeps. */
+static void lw_rseq_try(void)
+{
+#ifdef LW_RSEQ_SIGNATURE
+	const struct timespec pause = {0, 50000};
+
+	for (int i = 0; i < 3 && lw_rseq_at; i++) {
+		lw_rseq()->section = (uintptr_t)&lw_no_section;
+		nanosleep(&pause, NULL);
+		if (lw_rseq()->section == (uintptr_t)&lw_no_section) {
+			lw_rseq()->section = 0;
+			lw_rseq_at = 0;
+		}
+	}
+#endif
 }
 
 /* Returns the number of this CPU. */
@@ -137,7 +157,7 @@ static uint64_t lw_step_time(struct lw_own_steps *own, struct lw_away *away)
 /* Steps */
 
 /* Takes another block. Returns whether there is one. */
-static bool lw_block_take(struct lw_own_steps *own, struct lw_profile *profile)
+static bool lw_block_take(struct lw_own_steps *own, struct lw_profile *profile, uint64_t caller)
 {
 	struct lw_profile_steps *steps = lw_profile_steps;
 	uint64_t taken = own->is_full ? steps->most : lw_fetch_add(&steps->blocks, 1, relaxed);
@@ -150,6 +170,8 @@ static bool lw_block_take(struct lw_own_steps *own, struct lw_profile *profile)
 	errno = saved;
 	if (own->is_full)
 		return false;
+	/* Of libraries that are loaded later, this finds those that lock often. */
+	lw_profile_add_module_of(profile, caller);
 	block->thread = lw_profile_self(profile);
 	block->number = own->blocks++;
 	own->block = block;
@@ -157,25 +179,21 @@ static bool lw_block_take(struct lw_own_steps *own, struct lw_profile *profile)
 	return true;
 }
 
-void lw_profile_add_step(enum lw_profile_step_kind kind, enum lw_profile_mode mode,
-			 const void *object, uint64_t caller)
+/* Adds a step of a thread that is not adding one. Returns false if it is lost. */
+static bool lw_step_write(struct lw_own_steps *own, struct lw_profile *profile,
+			  enum lw_profile_step_kind kind, enum lw_profile_mode mode,
+			  const void *object, uint64_t caller)
 {
-	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
-	struct lw_own_steps *own = &lw_own_steps;
 	struct lw_away away = {0, false};
-	uint64_t now = lw_profile_now();
 	struct lw_profile_step *step;
+	uint64_t now;
 
-	if (!profile || now < lw_profile_steps->from || now > lw_profile_steps->until)
-		return;
 	if (lw_unlikely(!own->block || own->used == LW_PROFILE_BLOCK_STEPS) &&
-	    !lw_block_take(own, profile)) {
-		lw_fetch_add(&lw_profile_steps->lost, 1, relaxed);
-		return;
-	}
+	    !lw_block_take(own, profile, caller))
+		return false;
 	now = lw_step_time(own, &away);
 	if (now > lw_profile_steps->until)
-		return;
+		return true;
 	step = &own->block->step[own->used++];
 	step->time = now;
 	step->object = (uintptr_t)object;
@@ -185,6 +203,28 @@ void lw_profile_add_step(enum lw_profile_step_kind kind, enum lw_profile_mode mo
 	step->cpu = lw_cpu();
 	/* release: a step that has a kind is complete */
 	lw_store(&step->kind, (uint8_t)kind, release);
+	return true;
+}
+
+void lw_profile_add_step(enum lw_profile_step_kind kind, enum lw_profile_mode mode,
+			 const void *object, uint64_t caller)
+{
+	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
+	struct lw_own_steps *own = &lw_own_steps;
+	const uint64_t now = lw_profile_now();
+	bool is_written = false;
+
+	if (!profile || now < lw_profile_steps->from || now > lw_profile_steps->until)
+		return;
+	if (!own->is_busy) {
+		own->is_busy = true;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		is_written = lw_step_write(own, profile, kind, mode, object, caller);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		own->is_busy = false;
+	}
+	if (!is_written)
+		lw_fetch_add(&lw_profile_steps->lost, 1, relaxed);
 }
 
 /* The file */
@@ -202,6 +242,12 @@ static uint64_t lw_blocks_most(void)
 
 		most = most < room ? most : room ? room - 1 : 0;
 	}
+	/* A quarter of the addresses: the program needs some. */
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+		const uint64_t room = limit.rlim_cur / 4 / sizeof(struct lw_profile_block);
+
+		most = most < room ? most : room;
+	}
 	return most;
 }
 
@@ -217,9 +263,13 @@ static struct lw_profile_steps *lw_steps_map(const char *path, uint64_t most)
 	if (ftruncate(file, (off_t)size) == 0)
 		at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
 	lw_profile_close(file);
-	return at == MAP_FAILED || (madvise(at, 4096, MADV_POPULATE_WRITE) && errno != EINVAL)
-		       ? NULL
-		       : at;
+	if (at != MAP_FAILED && madvise(at, 4096, MADV_POPULATE_WRITE) && errno != EINVAL) {
+		munmap(at, size);
+		at = MAP_FAILED;
+	}
+	if (at == MAP_FAILED)
+		unlink(path);
+	return at == MAP_FAILED ? NULL : at;
 }
 
 /* Returns the time of the record that is this many milliseconds after its beginning. */
@@ -255,6 +305,7 @@ void lw_profile_steps_begin(const char *path_of_record)
 	if (!steps)
 		return;
 	lw_rseq_find();
+	lw_rseq_try();
 	steps->size = sizeof(struct lw_profile_block);
 	steps->most = most;
 	steps->knows_away = lw_rseq_at != 0;

@@ -32,7 +32,7 @@ enum lw_profile_step_kind {
 	LW_STEP_FAILS,	  /* to acquire a lock, without a wait or until a deadline */
 	LW_STEP_RELEASES, /* a lock */
 	LW_STEP_AWAITS,	  /* begins to wait for a condition, before it releases the mutex */
-	LW_STEP_WOKEN,	  /* of a condition, before it has acquired the mutex */
+	LW_STEP_WOKEN,	  /* of a condition, with the mutex: the next step acquires it */
 	LW_STEP_EXPIRED,  /* the same, at the deadline */
 	LW_STEP_SIGNALS,  /* a condition */
 	LW_STEP_BROADCASTS,

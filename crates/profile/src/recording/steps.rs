@@ -139,7 +139,13 @@ pub fn read(measured: &Measured, command: &[OsString]) -> Result<Recording> {
             let has_object = !matches!(kind, Kind::Begins | Kind::Ends);
             let call = step.caller.wrapping_sub(1);
             // Of two CPUs, the counters may differ by some nanoseconds.
+            let before = last;
             last = clock.span(step.time.saturating_sub(first)).max(last);
+            // A longer time does not fit.
+            let away_ns = match step.away {
+                u32::MAX => last - before,
+                units => u64::from(units) * 16,
+            };
             recording.steps.push(Step {
                 ns: last,
                 kind,
@@ -151,7 +157,7 @@ pub fn read(measured: &Measured, command: &[OsString]) -> Result<Recording> {
                 }),
                 place: (step.caller != 0)
                     .then(|| calls.number(call, || places.of_lock(left.record, call).name())),
-                away_ns: u64::from(step.away) * 16,
+                away_ns,
                 slept: u32::from(step.flags) & layout::LW_PROFILE_STEP_SLEPT as u32 != 0,
                 mode: step.flags & layout::LW_PROFILE_STEP_MODE as u8,
                 cpu: (step.cpu != u16::MAX).then_some(step.cpu),
