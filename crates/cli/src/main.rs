@@ -77,10 +77,6 @@ const GROUPS: [Group; 4] = [
             ),
             ("compare -- PROGRAM", "which lock serves the program best"),
             (
-                "record -- PROGRAM",
-                "all that its threads do with locks, as a file",
-            ),
-            (
                 "run -- PROGRAM",
                 "the program with a lock of Lockworks, unchanged",
             ),
@@ -159,6 +155,8 @@ fn print_first_steps() {
 enum Command {
     Report(report::ReportArgs),
     Profile(lockworks_profile::ProfileArgs),
+    // Until a command replays recordings, they are for tools of one's own.
+    #[command(hide = true)]
     Record(lockworks_profile::recording::RecordArgs),
     Compare(compare::CompareArgs),
     Run(run::RunArgs),

@@ -113,7 +113,7 @@ pub struct SimOptions {
     #[arg(long, hide_short_help = true)]
     odd_priority: bool,
 
-    /// Give each seed a machine of its own: values are drawn from the ranges that their marks leave
+    /// Vary the machine's values within their ranges
     #[arg(long)]
     pub doubt: bool,
 

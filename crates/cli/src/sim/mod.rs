@@ -78,7 +78,7 @@ Columns of the table:
   moved     CNA only: number of waiters moved to the secondary queue
   flushed   CNA only: number of times that the secondary queue was served
 
-With --doubt, the answer says in how many machines like the described one a lock is the fastest, and \
+With --doubt, each seed has a machine of its own, and the answer says in how many machines like the described one a lock is the fastest, and \
 which value decides. Without a range of its own, a value may be off by 5 % if it was measured on that \
 part (E), 15 % if on a sibling (S), 25 % if recalled (R), and a factor of 2 if inferred (I).
 
@@ -96,7 +96,7 @@ Examples:
       --threads 384 --json
   lockworks sim --lock qspinlock,cna,mutex --threads 8,72 --doubt --ms 10
   lockworks sim --lock tas,qspinlock --threads 16,64 --cpus 16 --ms 500
-  lockworks sim --lock rwlock,mutex --readers 99.9 --machine epyc-9654-nps4 --threads 96,384
+  lockworks sim --lock rwlock,mutex --readers 99.9 --threads 96,144
   lockworks sim --machine haswell-ex-4 --workload kernel_build \\
       --vcpus 32,48,60 --cpus 32 --ms 500
   lockworks machines this -o here.toml && lockworks sim --machine ./here.toml
