@@ -92,7 +92,7 @@ fn nothing_is_written_without_a_lock() {
     let path = file.to_str().expect("a path");
     assert_fails(
         &output(&["record", "-o", path, "--", "true"]),
-        1,
+        2,
         &["nothing is written"],
     );
     assert!(!file.exists());
