@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """Data frames of what the command prints."""
 
+import gzip
+import json
 import os
 import re
 import runpy
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -188,14 +191,32 @@ def test_the_example_of_the_guide_runs(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_recording_is_a_row_for_each_step(tmp_path: Path) -> None:
     file = tmp_path / "r.lw"
-    program = "import threading; [threading.Thread(target=print).start() for _ in range(3)]"
-    record = ["lockworks", "record", "-o", str(file), "--", sys.executable, "-c", program]
-    subprocess.run(record, check=True, capture_output=True)
-    steps = lockworks.recording(file)
-    assert set(steps["kind"]) >= {"begins", "acquires", "releases", "ends"}
-    assert steps.groupby("thread")["ns"].is_monotonic_increasing.all()
-    assert len(lockworks.recording(file, frame="polars")) == len(steps)
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="no whole recording"):
+    header = {
+        "version": 1,
+        "threads": [{"function": None, "steps": 1}, {"function": "run", "steps": 2}],
+        "objects": ["lock"],
+        "places": ["main", "run"],
+    }
+    none = 2**32 - 1
+    steps = [
+        (0, none, none, 0, 65535, 1, 0),
+        (70, 0, 1, 4, 3, 4, 0),
+        (90, 0, none, 0, 3, 6, 2 | 4),
+    ]
+    packed = b"".join(struct.pack("<QIIIHBB", *step) for step in steps)
+    whole = json.dumps(header).encode() + b"\n" + packed
+    file.write_bytes(gzip.compress(whole))
+    frame = lockworks.recording(file)
+    assert list(frame["thread"]) == [0, 1, 1]
+    assert list(frame["kind"]) == ["begins", "acquires", "releases"]
+    assert frame["place"][1] == "run" and frame["object"][2] == "lock"
+    assert list(frame["away_ns"]) == [0, 64, 0]
+    assert frame["mode"][2] == "write" and frame["slept"][2]
+    assert len(lockworks.recording(file, frame="polars")) == len(frame)
+    for damaged in [gzip.compress(whole)[:-20], gzip.compress(whole[:-1]), b"no recording"]:
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match="no whole recording"):
+            lockworks.recording(file)
+    file.write_bytes(gzip.compress(whole.replace(b'"version": 1', b'"version": 2')))
+    with pytest.raises(ValueError, match="version 2"):
         lockworks.recording(file)
