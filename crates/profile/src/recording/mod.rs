@@ -133,7 +133,8 @@ fn text(recording: &Recording) -> String {
         ),
         false => "the time without a CPU is not known, and counts as computing".to_owned(),
     };
-    let locks = summary.locks.iter().take(3).map(|lock| lock.place.as_str());
+    let places = summary.locks.iter().map(|lock| lock.place.as_str());
+    let locks = places.unique().take(3);
     format!(
         "{} of {} in {:.2} s: {} acquisitions, {} contended; {away}. {others}{lost}Most \
          acquisitions: {}.\n",
