@@ -103,24 +103,17 @@ pub struct Thread {
     pub steps: usize,
 }
 
-/// All that is in the file but the steps.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Header {
+/// The first line of the file.
+#[derive(Serialize, Deserialize)]
+struct Header<Recording> {
     format: String,
     version: u32,
-    command: Vec<String>,
-    seconds: f64,
-    cpus: usize,
-    knows_away: bool,
-    lost: u64,
-    other_processes: u64,
-    threads: Vec<Thread>,
-    objects: Vec<String>,
-    places: Vec<String>,
+    #[serde(flatten)]
+    recording: Recording,
 }
 
 /// What a program's threads did with locks.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
     /// The program and its arguments.
     pub command: Vec<String>,
@@ -141,6 +134,7 @@ pub struct Recording {
     /// The places in the code.
     pub places: Vec<String>,
     /// The steps of all threads, thread by thread, each in its order.
+    #[serde(skip)]
     pub steps: Vec<Step>,
 }
 
@@ -186,15 +180,7 @@ impl Recording {
         let header = Header {
             format: FORMAT.to_owned(),
             version: VERSION,
-            command: self.command.clone(),
-            seconds: self.seconds,
-            cpus: self.cpus,
-            knows_away: self.knows_away,
-            lost: self.lost,
-            other_processes: self.other_processes,
-            threads: self.threads.clone(),
-            objects: self.objects.clone(),
-            places: self.places.clone(),
+            recording: self,
         };
         let mut to = GzEncoder::new(to, Compression::fast());
         serde_json::to_writer(&mut to, &header)?;
@@ -246,31 +232,19 @@ impl Recording {
                 head["version"]
             );
         }
-        let head: Header = serde_json::from_value(head).context("its header is damaged")?;
-        let number = head
-            .threads
-            .iter()
-            .map(|thread| thread.steps)
-            .sum::<usize>();
+        let head: Header<Self> = serde_json::from_value(head).context("its header is damaged")?;
+        let mut recording = head.recording;
+        let threads = recording.threads.iter();
+        let number = threads.map(|thread| thread.steps).sum::<usize>();
         let mut bytes = Vec::new();
         let cut = "it is cut off; record again";
         from.read_to_end(&mut bytes).context(cut)?;
         ensure!(Some(bytes.len()) == number.checked_mul(STEP), cut);
-        let steps = bytes.chunks_exact(STEP).map(|bytes| head.step(bytes));
-        Ok(Self {
-            steps: steps
-                .collect::<Option<_>>()
-                .context("a step is damaged; record again")?,
-            command: head.command,
-            seconds: head.seconds,
-            cpus: head.cpus,
-            knows_away: head.knows_away,
-            lost: head.lost,
-            other_processes: head.other_processes,
-            threads: head.threads,
-            objects: head.objects,
-            places: head.places,
-        })
+        let steps = bytes.chunks_exact(STEP).map(|bytes| recording.step(bytes));
+        recording.steps = steps
+            .collect::<Option<_>>()
+            .context("a step is damaged; record again")?;
+        Ok(recording)
     }
 
     /// The steps of each thread.
@@ -329,9 +303,7 @@ impl Recording {
             locks,
         }
     }
-}
 
-impl Header {
     /// A step of the file. None: it names what does not exist.
     fn step(&self, bytes: &[u8]) -> Option<Step> {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
