@@ -154,6 +154,7 @@ fn main() {
                 "LW_STEP_EXPIRED as Expired",
                 "LW_STEP_SIGNALS as Signals",
                 "LW_STEP_BROADCASTS as Broadcasts",
+                "LW_STEP_RETURNS as Returns",
             ],
         )
         .structure(

@@ -48,11 +48,19 @@ LW_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex)
 
 LW_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
+	bool wakes;
+	int error;
+
 	if (lw_is_too_early())
 		return 0;
+	/* 2: glibc wakes a thread. */
+	wakes = lw_profile_steps && mutex->__data.__lock > 1;
 	lw_profile_releases(LW_KEY(mutex));
 	lw_profile_forget_woken(mutex);
-	return lw_glibc()->mutex_unlock(mutex);
+	error = lw_glibc()->mutex_unlock(mutex);
+	if (lw_unlikely(wakes))
+		lw_profile_add_step(LW_STEP_RETURNS, 0, NULL, 0);
+	return error;
 }
 
 /* Returns whether this thread holds the mutex after a wait that returned `error`. */
@@ -121,9 +129,12 @@ static uint64_t lw_begun_after(const pthread_cond_t *cond, long slept, uint64_t 
 /* Records the signal. */
 #define LW_MEASURE_SIGNAL(cond, signal, is_broadcast)                                \
 	({                                                                           \
+		int lw_error;                                                        \
 		lw_store(&lw_signalled_at(cond)->n, lw_profile_now(), relaxed);      \
 		lw_profile_signals(cond, __builtin_return_address(0), is_broadcast); \
-		lw_glibc()->signal(cond);                                            \
+		lw_error = lw_glibc()->signal(cond);                                 \
+		lw_profile_step(LW_STEP_RETURNS, 0, NULL, NULL);                     \
+		lw_error;                                                            \
 	})
 
 LW_EXPORT int pthread_cond_signal(pthread_cond_t *cond)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,6 +273,47 @@ static struct lw_profile_steps *lw_steps_map(const char *path, uint64_t most)
 	return at == MAP_FAILED ? NULL : at;
 }
 
+#define LW_TRIALS 512
+
+static int lw_compare_times(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Returns the median time from every other step to the next, from the step `first` on. */
+static uint64_t lw_median_time(const struct lw_profile_step *steps, int first)
+{
+	uint64_t times[LW_TRIALS / 2];
+	int n = 0;
+
+	for (int i = first; i + 1 < LW_TRIALS; i += 2)
+		times[n++] = steps[i + 1].time - steps[i].time;
+	qsort(times, (size_t)n, sizeof(times[0]), lw_compare_times);
+	return times[n / 2];
+}
+
+/* Measures what the steps themselves take, and removes them. */
+static void lw_steps_measure(struct lw_profile_steps *steps)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	struct lw_own_steps *own = &lw_own_steps;
+
+	for (int i = 0; i < LW_TRIALS; i++) {
+		pthread_mutex_lock(&mutex);
+		pthread_mutex_unlock(&mutex);
+	}
+	if (own->used == 2 * LW_TRIALS) {
+		/* The first half meets cold caches. */
+		steps->empty_held = lw_median_time(own->block->step + LW_TRIALS, 0);
+		steps->empty_apart = lw_median_time(own->block->step + LW_TRIALS, 1);
+	}
+	if (own->block)
+		memset(own->block->step, 0, sizeof(own->block->step));
+	own->used = 0;
+}
+
 /* Returns the time of the record that is this many milliseconds after its beginning. */
 static uint64_t lw_time_after(const char *name, uint64_t otherwise)
 {
@@ -309,10 +351,12 @@ void lw_profile_steps_begin(const char *path_of_record)
 	steps->size = sizeof(struct lw_profile_block);
 	steps->most = most;
 	steps->knows_away = lw_rseq_at != 0;
+	steps->until = UINT64_MAX;
+	lw_profile_steps = steps;
+	lw_steps_measure(steps);
 	steps->from = lw_time_after("LOCKWORKS_RECORD_AFTER_MS", 0);
 	steps->until = lw_time_after("LOCKWORKS_RECORD_UNTIL_MS", UINT64_MAX);
 	steps->magic = LW_PROFILE_STEPS_MAGIC;
-	lw_profile_steps = steps;
 	lw_profile_step(LW_STEP_BEGINS, 0, NULL, NULL);
 }
 

@@ -36,6 +36,7 @@ enum lw_profile_step_kind {
 	LW_STEP_EXPIRED,  /* the same, at the deadline */
 	LW_STEP_SIGNALS,  /* a condition */
 	LW_STEP_BROADCASTS,
+	LW_STEP_RETURNS, /* from the call of the step before, in which it may have woken another */
 };
 
 /* Bits of a step's flags: the mode of a lock, and why the thread had no CPU. */
@@ -66,7 +67,10 @@ struct lw_profile_steps {
 	uint64_t most;		    /* blocks that the file has room for */
 	lw_atomic(uint64_t) blocks; /* that were asked for */
 	lw_atomic(uint64_t) lost;   /* steps that did not fit */
-	uint64_t unused[8184];
+	/* The time from a free mutex' acquisition to its release, and back, of a thread that does
+	 * nothing else: what the recording adds. */
+	uint64_t empty_held, empty_apart;
+	uint64_t unused[8182];
 	struct lw_profile_block block[];
 };
 

@@ -5,6 +5,7 @@ mod kernel;
 mod locks;
 mod machines;
 mod new;
+mod replay;
 mod report;
 mod reproduce;
 mod run;
@@ -158,6 +159,8 @@ enum Command {
     // Until a command replays recordings, they are for tools of one's own.
     #[command(hide = true)]
     Record(lockworks_profile::recording::RecordArgs),
+    #[command(hide = true)]
+    Replay(replay::ReplayArgs),
     Compare(compare::CompareArgs),
     Run(run::RunArgs),
     Torture(torture::TortureArgs),
@@ -278,6 +281,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Compare(args) => compare::command(args),
         Command::Profile(args) => lockworks_profile::command(args),
         Command::Record(args) => lockworks_profile::recording::command(args),
+        Command::Replay(args) => replay::command(args),
         Command::Top(args) => lockworks_profile::top(args),
         Command::Report(args) => report::command(args),
         Command::Share(args) => share::command(args, Cli::command(), self::command()),

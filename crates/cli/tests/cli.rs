@@ -12,6 +12,7 @@ mod profile_robust;
 mod record;
 mod registration;
 mod regret;
+mod replay;
 mod report;
 mod run;
 mod simulated;

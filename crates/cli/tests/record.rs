@@ -39,6 +39,9 @@ fn all_steps_are_recorded_also_of_a_program_that_is_killed() {
         assert_eq!(summary["lost"], 0);
 
         let recording = Recording::open(&file).expect("a recording");
+        // What an empty section takes was measured, and the steps of that are gone.
+        assert!(recording.step_ns.iter().all(|ns| (1..10_000).contains(ns)));
+        assert!(recording.machine.is_some());
         let threads: Vec<_> = recording.by_thread().collect();
         let (_, first) = threads[0];
         // The inner acquisition of a recursive mutex is no step.
@@ -53,8 +56,9 @@ fn all_steps_are_recorded_also_of_a_program_that_is_killed() {
             Kind::Releases,
             Kind::Releases,
         ];
-        let waited = |kind: &Kind| *kind != Kind::Waits;
-        let found: Vec<Kind> = kinds(first).into_iter().filter(waited).collect();
+        // Whether a thread waits, and whether a release wakes one, is chance.
+        let always = |kind: &Kind| !matches!(kind, Kind::Waits | Kind::Returns);
+        let found: Vec<Kind> = kinds(first).into_iter().filter(always).collect();
         assert_eq!(found, expected);
         // It slept for 20 ms with the recursive mutex.
         if recording.knows_away {

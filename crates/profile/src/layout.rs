@@ -233,7 +233,9 @@ pub struct Steps {
     pub most: u64,
     pub blocks: u64,
     pub lost: u64,
-    pub unused: [u64; 8184],
+    pub empty_held: u64,
+    pub empty_apart: u64,
+    pub unused: [u64; 8182],
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_Steps.rs"));

@@ -18,6 +18,7 @@ mod placement;
 mod program;
 mod run;
 mod scenario;
+pub mod sequences;
 #[cfg(test)]
 mod tests;
 mod thread;

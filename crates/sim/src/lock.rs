@@ -69,29 +69,45 @@ impl SimLock {
 
     /// Runs `critical` with the lock held.
     pub(crate) fn with(&self, thread: usize, critical: impl FnOnce()) {
+        self.acquire(thread);
+        critical();
+        self.release(thread);
+    }
+
+    /// Runs `critical` with the lock held together with other readers; alone, if the lock has none.
+    pub(crate) fn read_with(&self, thread: usize, critical: impl FnOnce()) {
+        self.acquire_read(thread);
+        critical();
+        self.release_read(thread);
+    }
+
+    pub(crate) fn acquire(&self, thread: usize) {
         let since = self.asks();
         // SAFETY: lock and node are zeroed simulated memory of the lock's type; the node is lent
         // until the lock is released.
         unsafe { self.kind.lock(self.address as *mut u8, self.node(thread)) };
         self.has(thread, since);
         self.entered(thread);
-        critical();
+    }
+
+    /// Releases the lock, which the thread has acquired.
+    pub(crate) fn release(&self, thread: usize) {
         self.holders.set(self.holders.get() - 1);
         with(|c| {
             c.engine.note_lock(false);
             c.engine.note(Activity::Releases(self.address));
         });
-        // SAFETY: as above, and this thread has acquired the lock.
+        // SAFETY: as in `acquire`, and this thread has acquired the lock.
         unsafe { self.kind.unlock(self.address as *mut u8, self.node(thread)) };
     }
 
-    /// Runs `critical` with the lock held together with other readers; alone, if the lock has none.
-    pub(crate) fn read_with(&self, thread: usize, critical: impl FnOnce()) {
+    /// Acquires the lock together with other readers; alone, if the lock has none.
+    pub(crate) fn acquire_read(&self, thread: usize) {
         if !self.kind.has_readers() {
-            return self.with(thread, critical);
+            return self.acquire(thread);
         }
         let since = self.asks();
-        // SAFETY: as in `with`.
+        // SAFETY: as in `acquire`.
         unsafe {
             self.kind
                 .read_lock(self.address as *mut u8, self.node(thread))
@@ -102,10 +118,16 @@ impl SimLock {
         }
         self.readers.set(self.readers.get() + 1);
         self.acquisitions.set(self.acquisitions.get() + 1);
-        critical();
+    }
+
+    /// Releases the lock, which the thread has acquired as a reader.
+    pub(crate) fn release_read(&self, thread: usize) {
+        if !self.kind.has_readers() {
+            return self.release(thread);
+        }
         self.readers.set(self.readers.get() - 1);
         with(|c| c.engine.note(Activity::Releases(self.address)));
-        // SAFETY: as above, and this thread reads the lock.
+        // SAFETY: as in `acquire`, and this thread reads the lock.
         unsafe {
             self.kind
                 .read_unlock(self.address as *mut u8, self.node(thread))

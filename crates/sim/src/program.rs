@@ -65,8 +65,12 @@ impl<'a> Setup<'a> {
 
     /// Makes a lock under test, on lines of its own.
     pub(crate) fn lock(&mut self, name: &str) -> SimLock {
-        let address = self.allocate(name, self.lock.size());
-        self.lock_at(address)
+        self.lock_of(self.lock, name)
+    }
+
+    /// The type of the locks under test.
+    pub(crate) fn lock_type(&self) -> &'static LockType {
+        self.lock
     }
 
     /// Makes a lockref with a lock under test, on lines of its own.
@@ -78,17 +82,27 @@ impl<'a> Setup<'a> {
         SimLockref::new(self.lock_at(address), address + offset)
     }
 
+    /// Makes a lock of this type, on lines of its own.
+    pub(crate) fn lock_of(&mut self, lock: &'static LockType, name: &str) -> SimLock {
+        let address = self.allocate(name, lock.size());
+        self.make_lock(lock, address)
+    }
+
     /// Makes a lock under test at an address inside other data.
     pub(crate) fn lock_at(&mut self, address: usize) -> SimLock {
-        let stride = self.lock.node_size().next_multiple_of(64);
+        self.make_lock(self.lock, address)
+    }
+
+    fn make_lock(&mut self, lock: &'static LockType, address: usize) -> SimLock {
+        let stride = lock.node_size().next_multiple_of(64);
         let nodes = if stride == 0 {
             0
         } else {
             self.allocate("lent queue nodes", stride * self.threads)
         };
-        if self.lock.unlocked != 0 {
-            self.engine.set(address, 4, self.lock.unlocked.into());
+        if lock.unlocked != 0 {
+            self.engine.set(address, 4, lock.unlocked.into());
         }
-        SimLock::new(self.lock, address, nodes, stride)
+        SimLock::new(lock, address, nodes, stride)
     }
 }

@@ -1,4 +1,4 @@
-//! Workloads: files that describe the actions of simulated threads.
+//! Workloads: what simulated threads do. Most are files that describe it; others are recordings of threads.
 //!
 //! The files of `experiments/workloads/` are part of Lockworks. `docs/guides/workloads.md` explains
 //! the format. Two parts of workloads need code, which is here: a blocking mutex on a futex, and a
@@ -24,6 +24,7 @@ use toml::Spanned;
 
 use crate::placement::Placement;
 use crate::program::{Program, Setup};
+use crate::sequences::Sequences;
 use amount::Amount;
 use description::{Description, Step};
 use interpreter::{Interpreter, Steps};
@@ -52,7 +53,14 @@ pub struct Workload {
     pub ratios_only: Option<String>,
     placement: Option<Placement>,
     constants: BTreeMap<String, Value>,
-    file: Arc<File>,
+    source: Source,
+}
+
+/// What a workload is from.
+#[derive(Clone, Debug)]
+enum Source {
+    File(Arc<File>),
+    Recording(Arc<Sequences>),
 }
 
 /// The file that a workload is from.
@@ -61,6 +69,12 @@ struct File {
     description: Description,
     text: String,
     origin: String,
+}
+
+impl File {
+    fn locate(&self, fault: Fault) -> Error {
+        fault.locate(&self.text, &self.origin)
+    }
 }
 
 /// A workload whose amounts have been computed for a run. Its memory has not been set up yet.
@@ -102,30 +116,45 @@ impl Workload {
     pub fn parse(text: &str, origin: &str) -> Result<Self, Error> {
         let description: Description =
             toml::from_str(text).map_err(|error| Fault::from(error).locate(text, origin))?;
+        let file = Arc::new(File {
+            description,
+            text: text.to_owned(),
+            origin: origin.to_owned(),
+        });
+        let description = &file.description;
         let workload = Self {
             name: description.name.clone(),
             title: description.title.clone(),
             ratios_only: description.ratios_only.clone(),
             placement: None,
             constants: description.constants.clone(),
-            file: Arc::new(File {
-                description,
-                text: text.to_owned(),
-                origin: origin.to_owned(),
-            }),
+            source: Source::File(Arc::clone(&file)),
         };
-        let checked = workload.checked();
-        checked.map_err(|fault| workload.locate(fault))
+        let checked = workload.checked(&file);
+        checked.map_err(|fault| file.locate(fault))
+    }
+
+    /// Makes a workload from the threads of a recording.
+    pub fn recorded(name: &str, title: &str, sequences: Sequences) -> Self {
+        Self {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            ratios_only: None,
+            placement: Some(Placement::Compact),
+            constants: BTreeMap::new(),
+            source: Source::Recording(Arc::new(sequences)),
+        }
     }
 
     /// Checks everything that does not depend on a run.
-    fn checked(&self) -> Result<Self, Fault> {
-        let description = &self.file.description;
-        self.scope().check_values()?;
+    fn checked(&self, file: &File) -> Result<Self, Fault> {
+        let description = &file.description;
+        self.scope(file).check_values()?;
         if let Some(gather) = &description.gather {
             scope::check_whole("gather", gather)?;
         }
-        let gather = self.top_level("gather", &description.gather, 1.0..=1e6)?;
+        let top_level = |key, amount, range| top_level(&self.scope(file), key, amount, range);
+        let gather = top_level("gather", &description.gather, 1.0..=1e6)?;
         let placement = match (description.placement.get_ref().as_str(), gather) {
             ("gather", Some(_)) => None,
             ("gather", None) => {
@@ -139,8 +168,8 @@ impl Workload {
                     .map_err(|message: String| Fault::at(&description.placement, message))?,
             ),
         };
-        self.top_level("job_operations", &description.job_operations, 1.0..=1e15)?;
-        self.plan(None, 1)?;
+        top_level("job_operations", &description.job_operations, 1.0..=1e15)?;
+        self.plan(file, None, 1)?;
         Ok(Self {
             placement,
             ..self.clone()
@@ -154,13 +183,16 @@ impl Workload {
     ///
     /// If an amount is impossible, for example a time below 0.
     pub fn check(&self, machine: &Machine, threads: usize) -> Result<(), Error> {
+        let Source::File(file) = &self.source else {
+            return Ok(());
+        };
         let circumstances = Circumstances {
             threads,
             machine,
             machine_cpus: &vec![0; threads.max(1)],
         };
-        let plan = self.plan(Some(circumstances), threads);
-        plan.map(drop).map_err(|fault| self.locate(fault))
+        let plan = self.plan(file, Some(circumstances), threads);
+        plan.map(drop).map_err(|fault| file.locate(fault))
     }
 
     /// Returns the placement of the threads that applies unless the user chooses another one.
@@ -170,10 +202,9 @@ impl Workload {
 
     /// Returns a random placement in groups, of the size that the workload's `gather` says.
     pub fn gather(&self, seed: u64) -> Placement {
-        let gather = &self.file.description.gather;
-        let size = self.top_level("gather", gather, 1.0..=1e6);
+        let size = self.top_level("gather", |description| &description.gather);
         Placement::Gather {
-            size: size.ok().flatten().unwrap_or(1.0) as usize,
+            size: size.unwrap_or(1.0) as usize,
             seed,
         }
     }
@@ -190,44 +221,44 @@ impl Workload {
 
     /// Returns the number of operations in the whole job. `None` if the workload has no end.
     pub fn job(&self) -> Option<f64> {
-        let job = &self.file.description.job_operations;
-        self.top_level("job_operations", job, 0.0..=f64::INFINITY)
-            .ok()
-            .flatten()
+        self.top_level("job_operations", |description| &description.job_operations)
     }
 
-    fn locate(&self, fault: Fault) -> Error {
-        fault.locate(&self.file.text, &self.file.origin)
-    }
-
-    fn scope(&self) -> Scope<'_> {
+    fn scope<'a>(&'a self, file: &'a File) -> Scope<'a> {
         Scope {
             constants: &self.constants,
-            values: &self.file.description.values,
+            values: &file.description.values,
             run: None,
             thread: 0,
         }
     }
 
-    /// Computes an amount that is at the top level of the file, outside of all tables.
+    /// Computes an amount that is at the top level of the file, outside of all tables. None: there is no
+    /// such amount.
     fn top_level(
         &self,
         key: &str,
-        amount: &Option<Spanned<Amount>>,
-        range: std::ops::RangeInclusive<f64>,
-    ) -> Result<Option<f64>, Fault> {
-        top_level(&self.scope(), key, amount, range)
+        amount: impl Fn(&Description) -> &Option<Spanned<Amount>>,
+    ) -> Option<f64> {
+        let Source::File(file) = &self.source else {
+            return None;
+        };
+        let amount = amount(&file.description);
+        top_level(&self.scope(file), key, amount, 0.0..=f64::INFINITY)
+            .ok()
+            .flatten()
     }
 
     fn plan<'a>(
         &'a self,
+        file: &'a File,
         run: Option<Circumstances<'a>>,
         threads: usize,
     ) -> Result<PlannedRun<'a>, Fault> {
-        let description = &self.file.description;
+        let description = &file.description;
         let scope = Scope {
             run,
-            ..self.scope()
+            ..self.scope(file)
         };
         let layouts = Layout::all(&description.memory, &scope)?;
         if layouts
@@ -266,13 +297,17 @@ impl Workload {
     }
 
     pub(crate) fn program(&self, setup: &mut Setup) -> Result<Box<dyn Program>, Error> {
+        let file = match &self.source {
+            Source::File(file) => file,
+            Source::Recording(sequences) => return Ok(sequences.program(setup)),
+        };
         let circumstances = Circumstances {
             threads: setup.threads,
             machine: setup.machine,
             machine_cpus: &setup.machine_cpus(),
         };
-        let plan = self.plan(Some(circumstances), setup.threads);
-        let plan = plan.map_err(|fault| self.locate(fault))?;
+        let plan = self.plan(file, Some(circumstances), setup.threads);
+        let plan = plan.map_err(|fault| file.locate(fault))?;
         Ok(Box::new(Interpreter {
             memory: plan.layouts.iter().map(|l| l.build(setup)).collect(),
             threads: plan.threads,

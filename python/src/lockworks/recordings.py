@@ -24,6 +24,7 @@ KINDS = (
     "expired",
     "signals",
     "broadcasts",
+    "returns",
 )
 MODES = ("mutex", "read", "write")
 

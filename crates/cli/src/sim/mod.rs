@@ -1,6 +1,6 @@
 //! `lockworks sim`: locks on a simulated machine.
 
-mod answer;
+pub mod answer;
 mod report;
 
 use std::path::PathBuf;
@@ -155,10 +155,36 @@ struct SimulationResults {
     contested: Vec<String>,
     /// Why the rates mean nothing, and only ratios of locks do.
     ratios_only: Option<String>,
+    /// What was measured of the recording that is replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recording: Option<serde_json::Value>,
+}
+
+/// Where results go.
+pub struct Printing {
+    /// Whether they are printed as JSON.
+    pub json: bool,
+    /// The file for a figure.
+    pub plot: Option<PathBuf>,
+    /// The file for what threads did.
+    pub trace: Option<PathBuf>,
+    /// The file for the text.
+    pub destination: Destination,
+    /// What is said before them, as text and as JSON.
+    pub before: Option<(String, serde_json::Value)>,
+}
+
+impl Printing {
+    /// Checks the files.
+    pub fn check(&self) -> Result<()> {
+        self.destination.check()?;
+        plot::check(self.plot.as_deref())?;
+        self.trace.as_deref().map_or(Ok(()), timeline::check)
+    }
 }
 
 /// The lock that others are compared with, which must be one of those that run.
-fn reference(asked: Option<&str>, locks: &[&'static LockType]) -> Result<&'static str> {
+pub fn reference(asked: Option<&str>, locks: &[&'static LockType]) -> Result<&'static str> {
     let wanted = asked.unwrap_or("qspinlock");
     match locks.iter().find(|lock| lock.name() == wanted) {
         Some(lock) => Ok(lock.name()),
@@ -175,6 +201,7 @@ fn results(
     plan: &SimulationPlan,
     reference: &'static str,
     mut rows: Vec<SimulationRow>,
+    before: Option<&(String, serde_json::Value)>,
 ) -> SimulationResults {
     comparison::compare_with(reference, &mut rows);
     let scenario = &plan.scenario;
@@ -199,6 +226,7 @@ fn results(
         answer,
         contested: scenario.machine.contested(&locks).collect(),
         ratios_only: scenario.workload.ratios_only.clone(),
+        recording: before.map(|(_, values)| values.clone()),
     }
 }
 
@@ -212,32 +240,49 @@ fn printed(plan: &SimulationPlan, results: &SimulationResults, as_json: bool) ->
 
 /// Runs the command.
 pub fn command(args: &SimArgs) -> Result<ExitCode> {
-    args.destination.check()?;
-    plot::check(args.plot.as_deref())?;
-    args.trace.as_deref().map_or(Ok(()), timeline::check)?;
+    let printing = Printing {
+        json: args.json,
+        plot: args.plot.clone(),
+        trace: args.trace.clone(),
+        destination: args.destination.clone(),
+        before: None,
+    };
+    printing.check()?;
     if args.workloads {
         args.destination.write(&list_workloads(args.json)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let plan = Arc::new(SimulationPlan {
-        recorded: args.trace.as_ref().map_or(0, |_| timeline::RECORDED_EVENTS),
-        ..args
-            .options
-            .plan(args.seeds.unwrap_or(match args.options.doubt {
-                true => MACHINES_OF_DOUBT,
-                false => 3,
-            }))?
+    let seeds = args.seeds.unwrap_or(match args.options.doubt {
+        true => MACHINES_OF_DOUBT,
+        false => 3,
     });
+    let plan = args.options.plan(seeds)?;
     let reference = reference(args.reference.as_deref(), &plan.locks)?;
+    simulate(plan, reference, printing)
+}
+
+/// Simulates what a plan says, and prints the results.
+pub fn simulate(
+    plan: SimulationPlan,
+    reference: &'static str,
+    printing: Printing,
+) -> Result<ExitCode> {
+    let plan = Arc::new(SimulationPlan {
+        recorded: printing
+            .trace
+            .as_ref()
+            .map_or(0, |_| timeline::RECORDED_EVENTS),
+        ..plan
+    });
+    let printing = Arc::new(printing);
     let finished = Arc::new(Mutex::new(Vec::new()));
     let on_interruption = (
         Arc::clone(&plan),
         Arc::clone(&finished),
-        args.json,
-        args.plot.clone(),
+        Arc::clone(&printing),
     );
     interruption::before_exit(move || {
-        let (plan, finished, as_json, plot) = on_interruption;
+        let (plan, finished, printing) = on_interruption;
         let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows: Vec<SimulationRow> = std::mem::take(&mut finished);
         let points = plan.points();
@@ -249,11 +294,12 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
         rows.sort_by_key(place);
         let number = rows.len();
         if number > 0 {
-            let results = results(&plan, reference, rows);
-            if let Ok(text) = printed(&plan, &results, as_json) {
+            let results = results(&plan, reference, rows, printing.before.as_ref());
+            if let Ok(text) = printed(&plan, &results, printing.json) {
                 let _ = output::print(&text);
             }
-            if let Some(Err(error)) = plot.map(|path| plot::draw(&path, &results)) {
+            let plot = printing.plot.as_ref();
+            if let Some(Err(error)) = plot.map(|path| plot::draw(path, &results)) {
                 eprintln!("lockworks: {error:#}");
             }
         }
@@ -295,18 +341,20 @@ pub fn command(args: &SimArgs) -> Result<ExitCode> {
             row.lock, row.threads, row.violations
         );
     }
-    if let Some(path) = &args.trace {
+    if let Some(path) = &printing.trace {
         let timelines = rows.iter().filter_map(|row| {
             let title = format!("{}, {} threads", row.lock, row.threads);
             Some((title, row.timeline.as_ref()?))
         });
         timeline::write_runs(path, timelines)?;
     }
-    let results = results(&plan, reference, rows);
-    if let Some(path) = &args.plot {
+    let results = results(&plan, reference, rows, printing.before.as_ref());
+    if let Some(path) = &printing.plot {
         plot::draw(path, &results)?;
     }
-    args.destination
-        .write(&printed(&plan, &results, args.json)?)?;
+    let before = printing.before.as_ref().filter(|_| !printing.json);
+    let before = before.map_or("", |(text, _)| text);
+    let text = printed(&plan, &results, printing.json)?;
+    printing.destination.write(format!("{before}{text}"))?;
     Ok(ExitCode::from(u8::from(failed)))
 }

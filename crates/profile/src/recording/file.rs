@@ -49,11 +49,13 @@ pub enum Kind {
     Signals,
     /// Wakes all that do.
     Broadcasts,
+    /// Returns from the call of the step before, in which it may have woken another thread.
+    Returns,
 }
 
 impl Kind {
     /// All kinds, in the order of their numbers, from 1.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Begins,
         Self::Ends,
         Self::Waits,
@@ -65,6 +67,7 @@ impl Kind {
         Self::Expired,
         Self::Signals,
         Self::Broadcasts,
+        Self::Returns,
     ];
 
     /// The kind of this number.
@@ -123,6 +126,13 @@ pub struct Recording {
     pub cpus: usize,
     /// Whether the time without a CPU is known.
     pub knows_away: bool,
+    /// The nanoseconds that steps add to the time for which a lock is held, and to the time until its next
+    /// acquisition. The time of an acquisition and a release of a free mutex is in them.
+    pub step_ns: [u64; 2],
+    /// The CPUs that other work had meanwhile, on average.
+    pub other_cpus: f64,
+    /// The description of the machine, as `lockworks machines this` writes it. None: it was not measured.
+    pub machine: Option<String>,
     /// Steps that had no room.
     pub lost: u64,
     /// Processes of the program that were not recorded.
@@ -345,6 +355,9 @@ mod tests {
             seconds: 1.5,
             cpus: 2,
             knows_away: true,
+            step_ns: [20, 30],
+            other_cpus: 0.5,
+            machine: Some("name = \"m\"".to_owned()),
             lost: 0,
             other_processes: 0,
             threads: [2, 3]

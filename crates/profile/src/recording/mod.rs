@@ -4,14 +4,20 @@ mod file;
 mod steps;
 
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread::available_parallelism;
 
 use anyhow::{Result, ensure};
 use itertools::Itertools;
+use lockworks_machine::ticks::{self, Ticks};
 use lockworks_ui::figures::{counted, percent};
 use lockworks_ui::output;
+use lockworks_ui::progress::measure_with_progress;
 use lockworks_ui::terminal;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 
 pub use file::{Kind, Lock, Recording, Step, Thread};
 
@@ -91,13 +97,21 @@ pub fn command(args: &RecordArgs) -> Result<ExitCode> {
             milliseconds(args.after + window),
         ));
     }
+    let load = Load::now();
     let measured = Measured::run(&args.command, &environment, false, args.json)?;
-    let recording = steps::read(&measured, &args.command)?;
+    let mut recording = steps::read(&measured, &args.command)?;
+    recording.other_cpus = load.others_since(measured.wall.as_secs_f64());
     ensure!(
         recording.has_locks(),
         "no mutex or rwlock was locked while the program was recorded, which ended with {}; nothing is written",
         measured.status
     );
+    match measure_with_progress() {
+        Ok(measured) => recording.machine = Some(measured.machine.to_toml()),
+        Err(error) => terminal::warn(&format!(
+            "{error:#}; so a replay of the recording needs --machine"
+        )),
+    }
     let mut contents = Vec::new();
     recording.write(&mut contents)?;
     output::write_file(&args.output, &contents)?;
@@ -112,6 +126,37 @@ pub fn command(args: &RecordArgs) -> Result<ExitCode> {
         )),
     })?;
     Ok(exit_code(measured.status))
+}
+
+/// The work of all CPUs until now, and that of processes that have ended.
+struct Load {
+    all: Option<Ticks>,
+    own_s: f64,
+}
+
+impl Load {
+    fn now() -> Self {
+        let usage = getrusage(UsageWho::RUSAGE_CHILDREN);
+        let seconds = |time: TimeVal| time.num_microseconds() as f64 / 1e6;
+        Self {
+            all: ticks::of_all(),
+            own_s: usage.map_or(0.0, |usage| {
+                seconds(usage.user_time()) + seconds(usage.system_time())
+            }),
+        }
+    }
+
+    /// The CPUs that others than this process' children had since, which is this long ago. 0: not known.
+    fn others_since(&self, seconds: f64) -> f64 {
+        let now = Self::now();
+        let (Some(begin), Some(end)) = (self.all, now.all) else {
+            return 0.0;
+        };
+        let all = (end.all - begin.all) as f64;
+        let busy = all - (end.idle - begin.idle) as f64;
+        let cpus = available_parallelism().map_or(1, NonZero::get) as f64;
+        (busy / all.max(1.0) * cpus - (now.own_s - self.own_s) / seconds).clamp(0.0, cpus)
+    }
 }
 
 /// What was recorded, in words.

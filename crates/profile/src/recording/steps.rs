@@ -20,6 +20,8 @@ struct Left<'a> {
     /// The steps of each thread, by its number.
     threads: BTreeMap<u64, Vec<RawStep>>,
     knows_away: bool,
+    /// What steps add to the time for which a lock is held, and to that in which it is not.
+    empty: [u64; 2],
     lost: u64,
 }
 
@@ -61,6 +63,10 @@ impl<'a> Left<'a> {
             record,
             threads: threads.collect(),
             knows_away: number(offset_of!(Steps, knows_away))? != 0,
+            empty: [
+                number(offset_of!(Steps, empty_held))?,
+                number(offset_of!(Steps, empty_apart))?,
+            ],
             lost: number(offset_of!(Steps, lost))?,
         }))
     }
@@ -118,6 +124,9 @@ pub fn read(measured: &Measured, command: &[OsString]) -> Result<Recording> {
         seconds: 0.0,
         cpus: std::thread::available_parallelism()?.get(),
         knows_away: left.knows_away,
+        step_ns: left.empty.map(|time| clock.span(time)),
+        other_cpus: 0.0,
+        machine: None,
         lost: left.lost,
         other_processes: others,
         threads: Vec::new(),
@@ -136,7 +145,7 @@ pub fn read(measured: &Measured, command: &[OsString]) -> Result<Recording> {
         let mut last = 0;
         for step in steps {
             let kind = Kind::of(step.kind).context("a step without a kind")?;
-            let has_object = !matches!(kind, Kind::Begins | Kind::Ends);
+            let has_object = !matches!(kind, Kind::Begins | Kind::Ends | Kind::Returns);
             let call = step.caller.wrapping_sub(1);
             // Of two CPUs, the counters may differ by some nanoseconds.
             let before = last;

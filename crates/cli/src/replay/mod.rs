@@ -1,0 +1,411 @@
+//! `lockworks replay`: a recorded program with other locks, on another machine, with more threads.
+
+mod change;
+mod threads;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use itertools::Itertools;
+use lockworks::Settings;
+use lockworks_machine::Machine;
+use lockworks_profile::recording::Recording;
+use lockworks_sim::command_line::{find_lock, milliseconds, whole};
+use lockworks_sim::comparison::{self, SimulatedHost, SimulationPlan, SimulationRow};
+use lockworks_sim::doubt::Doubt;
+use lockworks_sim::sequences::Sequences;
+use lockworks_sim::{Placement, Scenario, Workload};
+use lockworks_ui::figures::{counted, nanoseconds, percent, three_digits};
+use lockworks_ui::output::Destination;
+use lockworks_ui::terminal;
+use serde::Serialize;
+
+use self::change::Change;
+use self::threads::{Measured, OfRecorded, Threads, Wanted};
+use crate::sim::{self, Printing};
+
+/// Simulate a recorded program: with other locks, on another machine, with more threads
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct ReplayArgs {
+    /// The recording, which `lockworks record` made
+    #[arg(value_name = "FILE", default_value = "recording.lw")]
+    recording: PathBuf,
+
+    /// The machine: one of `lockworks machines`, or a file that describes one [default: that of the
+    /// recording]
+    #[arg(short, long, value_name = "NAME|PATH")]
+    machine: Option<String>,
+
+    /// Locks to run the program with; PLACE=LOCK gives one to the mutexes of a place, or of a variable, whatever
+    /// the others have
+    #[arg(
+        short,
+        long,
+        value_name = "LOCK",
+        value_delimiter = ',',
+        default_value = "glibc,mutex,pv"
+    )]
+    lock: Vec<String>,
+
+    /// Numbers of threads in all [default: as many as were recorded]
+    #[arg(short, long, value_name = "N", value_delimiter = ',', value_parser = whole::<usize>)]
+    threads: Vec<usize>,
+
+    /// Have this many threads of a class, whatever the number of all
+    #[arg(long, value_name = "NAME=N", value_delimiter = ',')]
+    class: Vec<String>,
+
+    /// What if the sections of a place took other times: PLACE=-50%
+    #[arg(
+        long,
+        value_name = "PLACE=PERCENT",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    hold: Vec<String>,
+
+    /// What if a lock were several, taken at random: LOCK=4
+    #[arg(long, value_name = "LOCK=N", value_delimiter = ',')]
+    split: Vec<String>,
+
+    /// The acquisitions that count as operations: those of this place [default: all]
+    #[arg(long, value_name = "PLACE")]
+    operation: Option<String>,
+
+    /// Answer even if the replay of the recording as it was is off
+    #[arg(long)]
+    anyway: bool,
+
+    /// Vary the machine's values within their ranges
+    #[arg(long)]
+    doubt: bool,
+
+    /// Number of seeds that each lock runs with [default: 3, or 40 with --doubt]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, hide_short_help = true)]
+    seeds: Option<u64>,
+
+    /// Virtual time of each run, in milliseconds [default: enough for 300000 acquisitions]
+    #[arg(long, value_name = "MS", value_parser = milliseconds, hide_short_help = true)]
+    ms: Option<f64>,
+
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+
+    /// Draw throughput and fairness by number of threads in FILE, an .svg or .html
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+
+    /// Write what each thread did at the beginning of each run in FILE, a .pftrace for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    #[command(flatten)]
+    destination: Destination,
+}
+
+const HELP: &str = "\
+Each thread of the recording becomes a simulated one, which does the same with its locks in the same order, \
+over and over, and computes in between for as long as it did. Waits for a condition end with the signals that \
+ended them. The lines that a lock's holders write are those for which sections took longer after a holder on \
+another CPU; the other machine's caches give their price.
+
+First the recording is replayed as it was, on its own machine and with glibc's locks, beside what was measured. \
+If that is off by more than 20 %, there is no answer but with --anyway.
+
+With more threads, each class of threads (by the function that they run) grows alike; copies begin elsewhere in \
+the recording. Locks that one thread alone used are copied with it.
+
+Examples:
+  lockworks replay l.lw
+  lockworks replay l.lw --machine epyc-9654-nps4 --threads 8,64,384
+  lockworks replay l.lw --lock glibc,mutex --hold Lookup=-50%
+  lockworks replay l.lw --threads 64 --split cache_lock=4 --doubt";
+
+/// How far the replay of a recording as it was may be off.
+const BELIEVABLE: f64 = 0.20;
+
+/// The share of the threads' time in other waits than for locks from which on they are named.
+const OTHER_WAITS: f64 = 0.25;
+
+/// A bigger machine needs this many hand-offs between CPUs, or the lines that move are not known.
+const MOVES: u64 = 1000;
+
+/// The recording as it was, replayed.
+#[derive(Serialize)]
+struct SelfCheck {
+    measured: Measured,
+    replayed: Replayed,
+    /// How far the rate is off: 0.1 is 10 % too high.
+    off: f64,
+    /// Why it may be off.
+    reasons: Vec<String>,
+    seconds: f64,
+    threads: usize,
+    /// The locks with the most acquisitions.
+    locks: Vec<OfRecorded>,
+    hand_offs_between_cpus: u64,
+}
+
+/// What the replay gave.
+#[derive(Serialize)]
+struct Replayed {
+    operations_per_second: f64,
+    wait_p99_ns: f64,
+}
+
+/// Runs the command.
+pub fn command(args: &ReplayArgs) -> Result<ExitCode> {
+    let printing = Printing {
+        json: args.json,
+        plot: args.plot.clone(),
+        trace: args.trace.clone(),
+        destination: args.destination.clone(),
+        before: None,
+    };
+    printing.check()?;
+    let recording = Recording::open(&args.recording)?;
+    let own = recording.machine.as_ref();
+    let own = own.map(|text| Machine::parse(text, "the machine of the recording"));
+    let own = own.transpose()?;
+    let machine = match (&args.machine, &own) {
+        (Some(name), _) => Machine::find(name)?,
+        (None, Some(own)) => own.clone(),
+        (None, None) => anyhow::bail!("the recording has no machine; name one: --machine"),
+    };
+    let wanted = Wanted {
+        operation: args.operation.as_deref(),
+    };
+    let threads = Threads::of(&recording, own.as_ref(), &wanted);
+    ensure!(
+        threads.measured.operations_per_second > 0.0,
+        "no thread acquired a lock{} over and over; record more",
+        match &args.operation {
+            Some(place) => format!(" in {place}"),
+            None => String::new(),
+        }
+    );
+    let check = own
+        .as_ref()
+        .map(|own| SelfCheck::of(&threads, own, &recording))
+        .transpose()?;
+    let before = check.as_ref().map(SelfCheck::text).unwrap_or_default();
+    if let Some(check) = check.as_ref().filter(|check| check.off.abs() > BELIEVABLE)
+        && !args.anyway
+    {
+        if args.json {
+            let json = serde_json::json!({ "recording": check });
+            printing
+                .destination
+                .write(&lockworks_ui::output::json(&json)?)?;
+        } else {
+            printing.destination.write(terminal::prose(&before))?;
+        }
+        eprintln!(
+            "lockworks: the replay is off by more than 20 %, so it has no answer; --anyway gives one"
+        );
+        return Ok(ExitCode::FAILURE);
+    }
+    let (locks, changes) = change::locks(&args.lock)?;
+    let mut sequences = threads.sequences.clone();
+    sequences.busy = 0.0;
+    let changes = changes
+        .into_iter()
+        .map(Ok)
+        .chain(args.hold.iter().map(|text| Change::hold(text)))
+        .chain(args.split.iter().map(|text| Change::split(text)));
+    for change in changes {
+        change?.apply(&mut sequences, &threads.locks)?;
+    }
+    for class in &args.class {
+        change::class(&mut sequences, class)?;
+    }
+    let numbers = match args.threads.as_slice() {
+        [] => vec![sequences.recorded()],
+        numbers => numbers.to_vec(),
+    };
+    for number in &numbers {
+        let least = sequences.least();
+        ensure!(
+            *number >= least,
+            "{number} threads are too few for the recording, which needs {least}: {}",
+            classes(&sequences)
+        );
+        ensure!(
+            *number <= comparison::MOST_THREADS,
+            "{number} threads are too many to simulate; ask for at most {}",
+            comparison::MOST_THREADS
+        );
+    }
+    let name = args.recording.display().to_string();
+    let title = format!(
+        "{} as recorded in {name}",
+        recording.command.iter().format(" ")
+    );
+    let cpus = match (&args.machine, machine.cpus()) {
+        (None, cpus) => cpus.min(recording.cpus),
+        (Some(_), cpus) => cpus,
+    };
+    let plan = SimulationPlan {
+        locks,
+        threads: numbers,
+        ms: args.ms.unwrap_or_else(|| virtual_ms(&threads)),
+        seeds: args.seeds.unwrap_or(if args.doubt { 40 } else { 3 }),
+        doubt: args.doubt.then(Doubt::default),
+        ..plan(machine, Workload::recorded(&name, &title, sequences), cpus)
+    };
+    let reference = match plan.locks.iter().any(|lock| lock.name() == "futex") {
+        true => "futex",
+        false => sim::reference(None, &plan.locks)?,
+    };
+    let json = serde_json::to_value(&check).context("a value")?;
+    let few = args.machine.is_some() && threads.moves < MOVES;
+    let few = few.then(|| {
+        format!(
+            "Only {} hand-offs between CPUs were recorded: too few to say which lines move, so a bigger machine \
+             may be slower than this.\n",
+            threads.moves
+        )
+    });
+    let before = format!("{before}{}\n", few.unwrap_or_default());
+    sim::simulate(
+        plan,
+        reference,
+        Printing {
+            before: Some((terminal::prose(&before), json)),
+            ..printing
+        },
+    )
+}
+
+/// The classes of threads, in words.
+fn classes(sequences: &Sequences) -> String {
+    let classes = sequences.classes.iter();
+    let class = classes.map(|class| match class.count {
+        Some(count) => format!("{} ({count}, fixed)", class.name),
+        None => format!("{} ({})", class.name, class.lanes.len()),
+    });
+    class.format(", ").to_string()
+}
+
+/// The virtual time of a run.
+fn virtual_ms(threads: &Threads) -> f64 {
+    (3e8 / threads.measured.operations_per_second)
+        .clamp(50.0, 500.0)
+        .round()
+}
+
+/// A plan without locks and threads.
+fn plan(machine: Machine, workload: Workload, cpus: usize) -> SimulationPlan {
+    let numa_aware = machine.nodes() > 1;
+    SimulationPlan {
+        scenario: Scenario::new(machine, workload),
+        locks: Vec::new(),
+        threads: Vec::new(),
+        host: SimulatedHost {
+            cpus,
+            guests: None,
+            pinned: false,
+        },
+        placement: Placement::Compact,
+        ms: 50.0,
+        tunables: Settings {
+            numa_aware,
+            ..Settings::kernel()
+        },
+        odd_priority: false,
+        seed: 1,
+        seeds: 3,
+        recorded: 0,
+        doubt: None,
+    }
+}
+
+impl SelfCheck {
+    fn of(threads: &Threads, machine: &Machine, recording: &Recording) -> Result<Self> {
+        let number = threads.sequences.recorded();
+        let workload = Workload::recorded("recording", "", threads.sequences.clone());
+        let plan = SimulationPlan {
+            locks: vec![find_lock("glibc")?],
+            threads: vec![number],
+            ms: virtual_ms(threads),
+            ..plan(
+                machine.clone(),
+                workload,
+                machine.cpus().min(recording.cpus),
+            )
+        };
+        let row: SimulationRow = comparison::simulate(&plan, plan.locks[0], number)
+            .context("the recording cannot be replayed")?;
+        let measured = threads.measured;
+        let off = row.operations_per_second / measured.operations_per_second - 1.0;
+        let mut locks = threads.locks.clone();
+        locks.sort_by_key(|lock| std::cmp::Reverse(lock.acquisitions));
+        locks.truncate(5);
+        Ok(Self {
+            replayed: Replayed {
+                operations_per_second: row.operations_per_second,
+                wait_p99_ns: row.wait_ns.map_or(0.0, |wait| wait.p99 as f64),
+            },
+            off,
+            reasons: reasons(threads, recording),
+            seconds: threads.sequences.ns / 1e9,
+            threads: number - threads.sequences.busy_threads(),
+            locks,
+            hand_offs_between_cpus: threads.moves,
+            measured,
+        })
+    }
+
+    /// The check in words.
+    fn text(&self) -> String {
+        let measured = &self.measured;
+        let reasons = match (self.off.abs() > BELIEVABLE, self.reasons.as_slice()) {
+            (true, reasons @ [_, ..]) => format!("What it cannot know: {}.\n", reasons.join("; ")),
+            _ => String::new(),
+        };
+        let rate = |rate: f64| match rate < 1e5 {
+            true => format!("{:.1} k", rate / 1e3),
+            false => format!("{:.3} M", rate / 1e6),
+        };
+        format!(
+            "Recorded: {} for {:.2} s, {} operations/s, {} contended, 1 wait of 100 over {}.\n\
+             Replayed as it was: {} operations/s ({:+.0} %), 1 wait of 100 over {}.\n{reasons}",
+            counted(self.threads as u64, "thread"),
+            self.seconds,
+            rate(measured.operations_per_second),
+            percent(measured.contended),
+            nanoseconds(measured.wait_p99_ns),
+            rate(self.replayed.operations_per_second),
+            100.0 * self.off,
+            nanoseconds(self.replayed.wait_p99_ns as u64),
+        )
+    }
+}
+
+/// What a replay cannot know of a recording.
+fn reasons(threads: &Threads, recording: &Recording) -> Vec<String> {
+    let measured = &threads.measured;
+    let mut reasons = Vec::new();
+    if measured.asleep > OTHER_WAITS {
+        reasons.push(format!(
+            "threads slept for {} of their time for other reasons than locks",
+            percent(measured.asleep)
+        ));
+    }
+    if recording.other_cpus > 0.25 {
+        reasons.push(format!(
+            "other work had {} CPUs meanwhile",
+            three_digits(recording.other_cpus)
+        ));
+    }
+    if recording.lost > 0 {
+        reasons.push(format!("{} had no room", counted(recording.lost, "step")));
+    }
+    if !recording.knows_away {
+        reasons.push("the time without a CPU is not known, and counts as computing".to_owned());
+    }
+    reasons
+}

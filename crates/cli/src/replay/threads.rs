@@ -1,0 +1,781 @@
+//! The threads of a recording as threads of the simulator.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+
+use lockworks_machine::Machine;
+use lockworks_profile::recording::{Kind, Recording, Step};
+use lockworks_sim::sequences::{Act, Class, Entry, Lane, Lock, Sequences};
+
+/// The most steps that are simulated; a longer recording is cut.
+const MOST_STEPS: usize = 3_000_000;
+
+/// The pieces of a recording in which the threads that use locks are counted.
+const PIECES: usize = 200;
+
+/// Threads with a smaller share of the acquisitions are as many as they were, whatever the number of threads.
+const FEW: f64 = 0.01;
+
+/// The holds after another CPU, and after the same one, that tell which lines move.
+const ENOUGH_HOLDS: usize = 300;
+
+/// A recording as threads of the simulator, and what was measured of it.
+pub struct Threads {
+    /// The threads.
+    pub sequences: Sequences,
+    /// What was measured in it.
+    pub measured: Measured,
+    /// What each lock of the threads did.
+    pub locks: Vec<OfRecorded>,
+    /// The number of hand-offs to another CPU.
+    pub moves: u64,
+}
+
+/// What was measured.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub struct Measured {
+    /// Operations a second.
+    pub operations_per_second: f64,
+    /// The share of acquisitions for which a thread had to wait.
+    pub contended: f64,
+    /// The wait that one acquisition in a hundred exceeds, in nanoseconds.
+    pub wait_p99_ns: u64,
+    /// The threads' time that was spent computing, waiting for locks and conditions, asleep for other reasons,
+    /// and without a CPU, as shares.
+    pub computing: f64,
+    pub waiting: f64,
+    pub asleep: f64,
+    pub preempted: f64,
+}
+
+/// A lock of a recording, and what it did.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct OfRecorded {
+    /// Its name, or its address.
+    pub lock: String,
+    /// The place that acquired it first.
+    pub place: String,
+    /// Its acquisitions.
+    pub acquisitions: u64,
+    /// The part of them for which a thread had to wait.
+    pub contended: f64,
+    /// Lines that move with it from holder to holder.
+    pub lines: usize,
+}
+
+/// What is asked of a recording.
+#[derive(Default)]
+pub struct Wanted<'a> {
+    /// The place whose acquisitions are the operations. None: all acquisitions are.
+    pub operation: Option<&'a str>,
+}
+
+/// A thread that uses no lock for more pieces does something else meanwhile.
+const PAUSE: usize = PIECES / 10;
+
+/// The piece of a recording in which the most threads used locks, as long as possible.
+fn window(recording: &Recording) -> Range<u64> {
+    let end = (recording.seconds * 1e9) as u64 + 1;
+    let piece = end.div_ceil(PIECES as u64).max(1);
+    let mut active = vec![0u32; PIECES];
+    for (_, steps) in recording.by_thread() {
+        let acquires = steps.iter().filter(|step| step.kind == Kind::Acquires);
+        let mut next = 0;
+        for at in acquires.map(|step| (step.ns / piece) as usize) {
+            let from = if at < next + PAUSE { next } else { at };
+            let from = if next == 0 { at } else { from };
+            (from..=at).for_each(|at| active[at] += 1);
+            next = next.max(at + 1);
+        }
+    }
+    let mut sorted = active.clone();
+    sorted.sort_unstable();
+    let many = f64::from(sorted[PIECES * 9 / 10].max(1)) * 0.75;
+    let runs = active.chunk_by(|a, b| (f64::from(*a) >= many) == (f64::from(*b) >= many));
+    let (mut at, mut best) = (0, 0..0);
+    for run in runs {
+        if f64::from(run[0]) >= many && run.len() > best.len() {
+            best = at..at + run.len();
+        }
+        at += run.len();
+    }
+    // The pieces at the ends have threads that begin or end.
+    if best.len() > 4 {
+        best = best.start + 1..best.end - 1;
+    }
+    let window = best.start as u64 * piece..best.end as u64 * piece;
+    cut(recording, window)
+}
+
+/// The beginning of a window that has no more steps than are simulated.
+fn cut(recording: &Recording, window: Range<u64>) -> Range<u64> {
+    let steps = recording.steps.iter();
+    let within = steps.filter(|step| window.contains(&step.ns)).count();
+    let most = MOST_STEPS.min(within);
+    let length = (window.end - window.start) as u128 * most as u128 / within.max(1) as u128;
+    window.start..window.start + length as u64
+}
+
+/// A step of a recording that is simulated, with what the thread did before.
+#[derive(Clone, Copy)]
+struct Taken {
+    thread: usize,
+    /// The index among the steps of the thread.
+    at: usize,
+}
+
+/// The part of a thread's steps within the window at whose ends it holds no lock.
+fn part(steps: &[Step], window: &Range<u64>) -> Range<usize> {
+    let mut held = Held::default();
+    let (mut first, mut last) = (None, 0);
+    for (at, step) in steps.iter().enumerate() {
+        if step.ns >= window.end {
+            break;
+        }
+        if step.ns >= window.start && held.is_empty() && !step.kind.ends_another() {
+            first.get_or_insert(at);
+            last = at;
+        }
+        held.step(step);
+    }
+    first.map_or(0..0, |first| first..last)
+}
+
+/// Whether a kind of step is the end of something that another step began.
+trait EndsAnother {
+    fn ends_another(self) -> bool;
+}
+
+impl EndsAnother for Kind {
+    fn ends_another(self) -> bool {
+        matches!(
+            self,
+            Self::Releases | Self::Woken | Self::Expired | Self::Returns | Self::Ends
+        )
+    }
+}
+
+/// The locks that a thread holds, and whether it waits for a condition.
+#[derive(Default)]
+struct Held {
+    locks: Vec<u32>,
+    waits: bool,
+}
+
+impl Held {
+    fn is_empty(&self) -> bool {
+        self.locks.is_empty() && !self.waits
+    }
+
+    /// Takes a step into account. Returns whether it is a release of a lock that the thread holds.
+    fn step(&mut self, step: &Step) -> bool {
+        let object = step.object.unwrap_or(u32::MAX);
+        match step.kind {
+            Kind::Acquires => self.locks.push(object),
+            Kind::Releases => {
+                let at = self.locks.iter().rposition(|lock| *lock == object);
+                at.map(|at| self.locks.remove(at));
+                return at.is_some();
+            }
+            Kind::Awaits => self.waits = true,
+            // The step that acquires the mutex follows.
+            Kind::Woken | Kind::Expired => self.waits = false,
+            _ => {}
+        }
+        false
+    }
+}
+
+/// A signal of a condition.
+struct Signal {
+    ns: u64,
+    step: Taken,
+    /// The number of signals of its thread up to it.
+    number: u32,
+    /// Whether it is a broadcast.
+    is_for_all: bool,
+}
+
+/// The signals of conditions.
+struct Signals {
+    /// The signal that ended each wait, by the thread and step of the latter, and the number of signals of
+    /// its thread up to it.
+    ended_by: HashMap<(usize, usize), (Taken, u32)>,
+}
+
+impl Signals {
+    fn of(threads: &[&[Step]]) -> Self {
+        // By condition: the signals, and the waits that ended, both by time.
+        let mut signals: BTreeMap<u32, Vec<Signal>> = BTreeMap::new();
+        let mut woken: Vec<(u64, u64, u32, Taken)> = Vec::new();
+        for (thread, steps) in threads.iter().enumerate() {
+            let (mut since, mut number) = (0, 0);
+            for (at, step) in steps.iter().enumerate() {
+                let taken = Taken { thread, at };
+                match (step.kind, step.object) {
+                    (Kind::Signals | Kind::Broadcasts, Some(condition)) => {
+                        number += 1;
+                        signals.entry(condition).or_default().push(Signal {
+                            ns: step.ns,
+                            step: taken,
+                            number,
+                            is_for_all: step.kind == Kind::Broadcasts,
+                        });
+                    }
+                    (Kind::Awaits, _) => since = step.ns,
+                    (Kind::Woken, Some(condition)) => {
+                        woken.push((step.ns, since, condition, taken));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for of in signals.values_mut() {
+            of.sort_by_key(|signal| signal.ns);
+        }
+        woken.sort_by_key(|(ns, ..)| *ns);
+        let mut used: HashSet<(usize, usize)> = HashSet::new();
+        let mut ended_by = HashMap::new();
+        for (ns, since, condition, taken) in woken {
+            let of = signals.get(&condition).map_or(&[][..], Vec::as_slice);
+            let first = of.partition_point(|signal| signal.ns < since);
+            let between = of[first..].iter().take_while(|signal| signal.ns <= ns);
+            let mut fits = between.filter(|signal| {
+                let Taken { thread, at } = signal.step;
+                thread != taken.thread && (signal.is_for_all || !used.contains(&(thread, at)))
+            });
+            if let Some(signal) = fits.next() {
+                used.insert((signal.step.thread, signal.step.at));
+                ended_by.insert((taken.thread, taken.at), (signal.step, signal.number));
+            }
+        }
+        Self { ended_by }
+    }
+}
+
+/// An acquisition of a lock.
+struct Acquisition {
+    ns: u64,
+    cpu: u16,
+    step: Taken,
+    /// The time until the release. None: the thread did other things meanwhile.
+    held: Option<u64>,
+}
+
+/// The lines behind a lock that move, and the CPU of the holder before each acquisition.
+struct Lines {
+    /// Of each lock.
+    lines: HashMap<u32, usize>,
+    /// The acquisitions, by thread and step, whose last holder was on another CPU.
+    moved: HashSet<(usize, usize)>,
+}
+
+impl Lines {
+    /// Takes holds after another CPU to be longer by the transfer of the lines.
+    fn of(threads: &[&[Step]], transfer_ns: Option<f64>) -> Self {
+        let mut acquisitions: HashMap<u32, Vec<Acquisition>> = HashMap::new();
+        for (thread, steps) in threads.iter().enumerate() {
+            for (at, step) in steps.iter().enumerate() {
+                let (Kind::Acquires, Some(lock), Some(cpu)) = (step.kind, step.object, step.cpu)
+                else {
+                    continue;
+                };
+                // Only a section without other steps has a time of its own.
+                let held = steps.get(at + 1).filter(|next| {
+                    next.kind == Kind::Releases && next.object == step.object && next.away_ns == 0
+                });
+                acquisitions.entry(lock).or_default().push(Acquisition {
+                    ns: step.ns,
+                    cpu,
+                    step: Taken { thread, at },
+                    held: held.map(|next| next.ns - step.ns),
+                });
+            }
+        }
+        let mut moved = HashSet::new();
+        let mut lines = HashMap::new();
+        for (lock, mut of) in acquisitions {
+            of.sort_by_key(|acquisition| acquisition.ns);
+            // By the place: the hold times after another CPU, and after the same.
+            let mut holds: BTreeMap<Option<u32>, [Vec<u64>; 2]> = BTreeMap::new();
+            for pair in of.windows(2) {
+                let [
+                    before,
+                    Acquisition {
+                        cpu, step, held, ..
+                    },
+                ] = pair
+                else {
+                    continue;
+                };
+                let same = before.cpu == *cpu;
+                if !same {
+                    moved.insert((step.thread, step.at));
+                }
+                if let Some(held) = held {
+                    let place = threads[step.thread][step.at].place;
+                    holds.entry(place).or_default()[usize::from(same)].push(*held);
+                }
+            }
+            let most = holds
+                .into_values()
+                .filter(|[other, same]| other.len().min(same.len()) >= ENOUGH_HOLDS)
+                .max_by_key(|[other, same]| other.len() + same.len());
+            if let (Some([other, same]), Some(transfer)) = (most, transfer_ns) {
+                let longer = median(other) as f64 - median(same) as f64;
+                lines.insert(lock, (longer / transfer).round().clamp(0.0, 16.0) as usize);
+            }
+        }
+        Self { lines, moved }
+    }
+}
+
+fn median(mut values: Vec<u64>) -> u64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+/// The time of a transfer between caches of the machine, in nanoseconds, between neighbours.
+fn transfer_ns(machine: &Machine) -> Option<f64> {
+    let times = machine.relations().iter();
+    times
+        .map(|relation| relation.cache_to_cache.value)
+        .min_by(f64::total_cmp)
+}
+
+/// Threads of a recording that are one thread of the simulator, as they do the same one after the other.
+struct Chain {
+    /// Their number among the threads of the recording, and their steps within the window.
+    threads: Vec<(usize, Range<usize>)>,
+    class: String,
+    acquisitions: usize,
+}
+
+/// The chains of threads with acquisitions in the window.
+fn chains(recording: &Recording, threads: &[&[Step]], window: &Range<u64>) -> Vec<Chain> {
+    let mut parts: Vec<(usize, Range<usize>)> = threads
+        .iter()
+        .map(|steps| part(steps, window))
+        .enumerate()
+        .collect();
+    let acquisitions = |(thread, part): &(usize, Range<usize>)| {
+        let steps = threads[*thread][part.clone()].iter();
+        steps.filter(|step| step.kind == Kind::Acquires).count()
+    };
+    parts.retain(|part| acquisitions(part) > 0);
+    parts.sort_by_key(|(thread, part)| threads[*thread][part.start].ns);
+    let mut chains: Vec<Chain> = Vec::new();
+    for part in parts {
+        let (thread, range) = &part;
+        let class = match (&recording.threads[*thread].function, thread) {
+            (Some(function), _) => function.split(" (").next().unwrap_or(function).to_owned(),
+            (None, 0) => "main".to_owned(),
+            (None, _) => "unknown".to_owned(),
+        };
+        let begins = threads[*thread][range.start].ns;
+        let is_over =
+            |(thread, range): &(usize, Range<usize>)| threads[*thread][range.end].ns < begins;
+        let number = acquisitions(&part);
+        let before = chains
+            .iter_mut()
+            .find(|chain| chain.class == class && chain.threads.last().is_some_and(is_over));
+        match before {
+            Some(chain) => {
+                chain.threads.push(part);
+                chain.acquisitions += number;
+            }
+            None => chains.push(Chain {
+                threads: vec![part],
+                class,
+                acquisitions: number,
+            }),
+        }
+    }
+    chains
+}
+
+impl Threads {
+    /// Makes the threads of a recording, which was made on this machine.
+    pub fn of(recording: &Recording, machine: Option<&Machine>, wanted: &Wanted) -> Self {
+        let window = window(recording);
+        let threads: Vec<&[Step]> = recording.by_thread().map(|(_, steps)| steps).collect();
+        let signals = Signals::of(&threads);
+        let lines = Lines::of(&threads, machine.and_then(transfer_ns));
+        let chains = chains(recording, &threads, &window);
+        let mut lane_of = HashMap::new();
+        for (lane, chain) in chains.iter().enumerate() {
+            let mut before = 0;
+            for (thread, part) in &chain.threads {
+                let earlier = signals_in(&threads[*thread][..part.start]);
+                let of = OfThread {
+                    lane: lane as u32,
+                    part: part.clone(),
+                    more: i64::from(before) - i64::from(earlier),
+                };
+                lane_of.insert(*thread, of);
+                before += signals_in(&threads[*thread][part.clone()]);
+            }
+        }
+        let mut maker = Maker {
+            recording,
+            threads: &threads,
+            window: &window,
+            signals: &signals,
+            lines: &lines,
+            transfer_ns: machine.and_then(transfer_ns).unwrap_or(0.0),
+            lane_of: &lane_of,
+            wanted,
+            locks: BTreeMap::new(),
+            waits: Vec::new(),
+            times: Times::default(),
+            operations: 0,
+        };
+        let lanes: Vec<Lane> = chains
+            .iter()
+            .enumerate()
+            .map(|(number, chain)| maker.lane(number as u32, chain))
+            .collect();
+        let Maker {
+            locks,
+            mut waits,
+            times,
+            operations,
+            ..
+        } = maker;
+        waits.sort_unstable();
+        let all = locks.values().map(|of| of.acquisitions).sum::<u64>();
+        let ns = (window.end - window.start) as f64;
+        let name = |object: u32| recording.objects[object as usize].clone();
+        let mut sequences = Sequences {
+            ns,
+            ghz: machine.map_or(1.0, |machine| machine.clock_ghz(0)),
+            lanes,
+            locks: Vec::new(),
+            classes: classes(&chains, all),
+            busy: recording.other_cpus,
+        };
+        let classes = sequences.classes.iter();
+        let alone: HashSet<u32> = classes
+            .filter(|class| class.lanes.len() == 1)
+            .flat_map(|class| class.lanes.iter().copied())
+            .collect();
+        let is_alone = |lane: u32| alone.contains(&lane);
+        let mut numbers = HashMap::new();
+        let mut of_locks = Vec::new();
+        for (object, of) in &locks {
+            numbers.insert(*object, sequences.locks.len() as u32);
+            let moving = lines.lines.get(object).copied().unwrap_or(0);
+            sequences.locks.push(Lock {
+                name: name(*object),
+                has_readers: of.has_readers,
+                owner: match of.lanes.as_slice() {
+                    // Of a class of one thread, others may use the same lock.
+                    [one] if !is_alone(*one) => Some(*one),
+                    _ => None,
+                },
+                lines: moving,
+                kind: None,
+            });
+            of_locks.push(OfRecorded {
+                lock: name(*object),
+                place: of.place.map_or_else(String::new, |place| {
+                    recording.places[place as usize].clone()
+                }),
+                acquisitions: of.acquisitions,
+                contended: of.contended as f64 / of.acquisitions.max(1) as f64,
+                lines: moving,
+            });
+        }
+        for act in sequences.lanes.iter_mut().flat_map(|lane| &mut lane.acts) {
+            if let Act::Acquire(lock)
+            | Act::Read(lock)
+            | Act::Release(lock)
+            | Act::ReleaseRead(lock) = act
+            {
+                *lock = numbers[lock];
+            }
+        }
+        let time = (times.computing + times.waiting + times.asleep + times.preempted).max(1) as f64;
+        Self {
+            measured: Measured {
+                operations_per_second: operations as f64 / (ns / 1e9),
+                contended: locks.values().map(|of| of.contended).sum::<u64>() as f64
+                    / all.max(1) as f64,
+                wait_p99_ns: waits.get(waits.len() * 99 / 100).copied().unwrap_or(0),
+                computing: times.computing as f64 / time,
+                waiting: times.waiting as f64 / time,
+                asleep: times.asleep as f64 / time,
+                preempted: times.preempted as f64 / time,
+            },
+            sequences,
+            locks: of_locks,
+            moves: lines.moved.len() as u64,
+        }
+    }
+}
+
+fn signals_in(steps: &[Step]) -> u32 {
+    let signals = |step: &&Step| matches!(step.kind, Kind::Signals | Kind::Broadcasts);
+    steps.iter().filter(signals).count() as u32
+}
+
+/// Whether a step ends a wait.
+fn is_after_wait(steps: &[Step], at: usize) -> bool {
+    let before = at.checked_sub(1).map(|at| steps[at].kind);
+    matches!(
+        before,
+        Some(Kind::Waits | Kind::Woken | Kind::Expired | Kind::Fails)
+    )
+}
+
+/// The classes of chains: by the function that they run.
+fn classes(chains: &[Chain], acquisitions: u64) -> Vec<Class> {
+    let mut classes: Vec<(Class, usize)> = Vec::new();
+    for (lane, chain) in chains.iter().enumerate() {
+        match classes
+            .iter_mut()
+            .find(|(class, _)| class.name == chain.class)
+        {
+            Some((class, of)) => {
+                class.lanes.push(lane as u32);
+                *of += chain.acquisitions;
+            }
+            None => classes.push((
+                Class {
+                    name: chain.class.clone(),
+                    lanes: vec![lane as u32],
+                    count: None,
+                },
+                chain.acquisitions,
+            )),
+        }
+    }
+    let is_few = |of: usize| (of as f64) < FEW * acquisitions as f64;
+    let several = classes
+        .iter()
+        .filter(|(class, of)| !is_few(*of) && class.name != "main");
+    let several = several.count() > 0;
+    let settled = classes.into_iter().map(|(class, of)| Class {
+        count: (is_few(of) || several && class.name == "main").then_some(class.lanes.len()),
+        ..class
+    });
+    settled.collect()
+}
+
+/// What the steps of a lock say.
+#[derive(Default)]
+struct OfLock {
+    acquisitions: u64,
+    contended: u64,
+    place: Option<u32>,
+    has_readers: bool,
+    lanes: Vec<u32>,
+}
+
+/// The time of all threads, in nanoseconds.
+#[derive(Default)]
+struct Times {
+    computing: u64,
+    waiting: u64,
+    asleep: u64,
+    preempted: u64,
+}
+
+/// Where a thread of the recording is.
+struct OfThread {
+    lane: u32,
+    part: Range<usize>,
+    /// The signals of its lane at a step, less those of the thread at that step.
+    more: i64,
+}
+
+/// Makes lanes of chains.
+struct Maker<'a> {
+    recording: &'a Recording,
+    threads: &'a [&'a [Step]],
+    window: &'a Range<u64>,
+    signals: &'a Signals,
+    lines: &'a Lines,
+    transfer_ns: f64,
+    lane_of: &'a HashMap<usize, OfThread>,
+    wanted: &'a Wanted<'a>,
+    locks: BTreeMap<u32, OfLock>,
+    waits: Vec<u64>,
+    times: Times,
+    operations: u64,
+}
+
+impl Maker<'_> {
+    fn lane(&mut self, number: u32, chain: &Chain) -> Lane {
+        let mut lane = Lane::default();
+        let mut over: Option<u64> = None;
+        let mut begins = 0;
+        for (thread, part) in &chain.threads {
+            let steps = self.threads[*thread];
+            let begin = steps[part.start].ns;
+            match over {
+                Some(over) => lane.acts.push(Act::Sleep((begin - over) as f32)),
+                None => begins = begin,
+            }
+            self.steps(*thread, part, number, &mut lane);
+            over = Some(steps[part.end].ns);
+        }
+        // A thread that does little has more time in the window than its steps take.
+        let rest = self.window.end.saturating_sub(over.unwrap_or(0)) + begins - self.window.start;
+        if rest * 50 > self.window.end - self.window.start {
+            lane.acts.push(Act::Sleep(rest as f32));
+        }
+        lane
+    }
+
+    /// Adds the steps of a part of a thread.
+    fn steps(&mut self, thread: usize, part: &Range<usize>, number: u32, lane: &mut Lane) {
+        let steps = self.threads[thread];
+        let mut held: Vec<(u32, u8)> = Vec::new();
+        let mut to_spare = 0.0;
+        for at in part.clone() {
+            let (step, next) = (&steps[at], &steps[at + 1]);
+            let begins = !step.kind.ends_another() && !is_after_wait(steps, at);
+            if at == part.start || held.is_empty() && begins {
+                lane.entries.push(Entry {
+                    act: lane.acts.len(),
+                    ns: step.ns.saturating_sub(self.window.start) as f64,
+                    signals: lane.signals,
+                });
+            }
+            let object = step.object.unwrap_or(u32::MAX);
+            match step.kind {
+                Kind::Acquires => {
+                    let reads = step.mode == 1;
+                    held.push((object, step.mode));
+                    lane.acts.push(match reads {
+                        true => Act::Read(object),
+                        false => Act::Acquire(object),
+                    });
+                    if self.counts(step) {
+                        lane.acts.push(Act::Operation);
+                        self.operations += 1;
+                    }
+                    let before = at.checked_sub(1).map(|at| &steps[at]);
+                    let waited = before.filter(|before| before.kind == Kind::Waits);
+                    self.waits
+                        .push(waited.map_or(0, |before| step.ns - before.ns));
+                    let of = self.locks.entry(object).or_default();
+                    of.acquisitions += 1;
+                    of.contended += u64::from(waited.is_some());
+                    of.place = of.place.or(step.place);
+                    of.has_readers |= step.mode != 0;
+                    if !of.lanes.contains(&number) {
+                        of.lanes.push(number);
+                    }
+                    if self.lines.moved.contains(&(thread, at)) {
+                        let lines = self.lines.lines.get(&object).copied().unwrap_or(0);
+                        to_spare = lines as f64 * self.transfer_ns;
+                    }
+                }
+                Kind::Releases => {
+                    if let Some(at) = held.iter().rposition(|(lock, _)| *lock == object) {
+                        let (_, mode) = held.remove(at);
+                        lane.acts.push(match mode {
+                            1 => Act::ReleaseRead(object),
+                            _ => Act::Release(object),
+                        });
+                    }
+                    to_spare = 0.0;
+                }
+                Kind::Signals | Kind::Broadcasts => {
+                    lane.signals += 1;
+                    lane.acts.push(Act::Signal);
+                }
+                _ => {}
+            }
+            self.until(thread, at, next, !held.is_empty(), &mut to_spare, lane);
+        }
+    }
+
+    /// Whether a step is an operation.
+    fn counts(&self, step: &Step) -> bool {
+        let Some(wanted) = self.wanted.operation else {
+            return true;
+        };
+        let place = step.place.map(|at| &self.recording.places[at as usize]);
+        place.is_some_and(|place| place.contains(wanted))
+    }
+
+    /// Adds what the thread did from a step to the next.
+    fn until(
+        &mut self,
+        thread: usize,
+        at: usize,
+        next: &Step,
+        holds: bool,
+        to_spare: &mut f64,
+        lane: &mut Lane,
+    ) {
+        let step = &self.threads[thread][at];
+        let passed = next.ns - step.ns;
+        // These times are the simulator's to find.
+        match (step.kind, next.kind) {
+            (Kind::Waits, _) | (Kind::Woken | Kind::Expired, Kind::Acquires) => {
+                self.times.waiting += passed;
+                return;
+            }
+            (Kind::Fails, Kind::Fails | Kind::Acquires | Kind::Waits)
+                if step.object == next.object =>
+            {
+                self.times.waiting += passed;
+                return;
+            }
+            (_, Kind::Woken) => {
+                self.times.waiting += passed;
+                lane.acts.push(self.wait(thread, at + 1, passed));
+                return;
+            }
+            (_, Kind::Expired) => {
+                self.times.waiting += passed;
+                lane.acts.push(Act::Sleep(passed as f32));
+                return;
+            }
+            (_, Kind::Returns) => {
+                self.times.computing += passed;
+                return;
+            }
+            _ => {}
+        }
+        let away = next.away_ns.min(passed);
+        if away > 0 && next.slept {
+            lane.acts.push(Act::Sleep(away as f32));
+            self.times.asleep += away;
+        } else {
+            self.times.preempted += away;
+        }
+        self.times.computing += passed - away;
+        let steps_take = self.recording.step_ns[usize::from(!holds)] as f64;
+        let mut computed = ((passed - away) as f64 - steps_take).max(0.0);
+        if holds {
+            let spared = to_spare.min(computed);
+            computed -= spared;
+            *to_spare -= spared;
+        }
+        if computed > 0.0 {
+            lane.acts.push(Act::Compute(computed as f32));
+        }
+    }
+
+    /// The wait that ended with a step.
+    fn wait(&self, thread: usize, at: usize, passed: u64) -> Act {
+        let ns = passed as f32;
+        let ended = self.signals.ended_by.get(&(thread, at));
+        let signal = ended.and_then(|(signal, number)| {
+            let of = self.lane_of.get(&signal.thread)?;
+            let is_own = self.lane_of.get(&thread)?.lane == of.lane;
+            let within = of.part.contains(&signal.at) && !is_own;
+            within.then_some(Act::Await {
+                lane: of.lane,
+                signals: u32::try_from(i64::from(*number) + of.more).ok()?,
+                ns,
+            })
+        });
+        signal.unwrap_or(Act::Sleep(ns))
+    }
+}

@@ -1,0 +1,185 @@
+//! `lockworks replay` does again what a recording says.
+
+use std::path::Path;
+
+use lockworks_machine::Machine;
+use lockworks_profile::recording::{Kind, Recording, Step, Thread};
+
+use crate::support::{assert_fails, json, output};
+
+/// The steps of a thread: the time, the kind and the object of each.
+type Steps = Vec<(u64, Kind, u32)>;
+
+/// A recording of threads, each with a function and steps: the time, the kind and the object of each.
+fn recording(threads: &[(&str, Steps)]) -> Recording {
+    let machine = Machine::find("xeon-6138-2").or_else(|_| Machine::find("oracle-x5-4"));
+    let steps = threads.iter().enumerate().flat_map(|(thread, (_, steps))| {
+        steps.iter().map(move |&(ns, kind, object)| Step {
+            ns,
+            kind,
+            object: Some(object),
+            place: Some(object),
+            away_ns: 0,
+            slept: false,
+            mode: 0,
+            cpu: Some(thread as u16),
+        })
+    });
+    let steps: Vec<Step> = steps.collect();
+    let last = steps.iter().map(|step| step.ns).max().unwrap_or(0);
+    Recording {
+        command: vec!["program".to_owned()],
+        seconds: last as f64 / 1e9,
+        cpus: 64,
+        knows_away: true,
+        step_ns: [0, 0],
+        other_cpus: 0.0,
+        machine: Some(machine.expect("a machine").to_toml()),
+        lost: 0,
+        other_processes: 0,
+        threads: threads
+            .iter()
+            .map(|(function, steps)| Thread {
+                function: Some((*function).to_owned()),
+                steps: steps.len(),
+            })
+            .collect(),
+        objects: ["hot", "cond"].map(str::to_owned).to_vec(),
+        places: ["lookup (program+0x10)", "wait (program+0x20)"]
+            .map(str::to_owned)
+            .to_vec(),
+        steps,
+    }
+}
+
+/// Sections of a length, with this time in between, from a time on.
+fn sections(from: u64, held: u64, apart: u64, number: u64) -> Steps {
+    let section = |n: u64| {
+        let begin = from + n * (held + apart);
+        [
+            (begin, Kind::Acquires, 0),
+            (begin + held, Kind::Releases, 0),
+        ]
+    };
+    (0..number).flat_map(section).collect()
+}
+
+fn written(directory: &Path, recording: &Recording) -> String {
+    let file = directory.join("r.lw");
+    let mut contents = Vec::new();
+    recording.write(&mut contents).expect("written");
+    std::fs::write(&file, contents).expect("a file");
+    file.to_str().expect("a path").to_owned()
+}
+
+/// The operations a second of the first row.
+fn rate(arguments: &[&str]) -> f64 {
+    let ran = output(&[&["replay", "--json", "--lock", "glibc"], arguments].concat());
+    assert!(ran.status.success(), "{ran:?}");
+    let rate = json(&ran)["rows"][0]["operations_per_second"].as_f64();
+    rate.expect("a rate")
+}
+
+fn is_near(rate: f64, expected: f64) {
+    assert!(
+        (rate / expected - 1.0).abs() < 0.06,
+        "{rate}, not {expected}"
+    );
+}
+
+#[test]
+fn sections_take_as_long_as_they_did_and_what_ifs_change_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let one = recording(&[("work", sections(0, 3000, 1000, 5000))]);
+    let file = written(directory.path(), &one);
+    is_near(rate(&[&file]), 250_000.0);
+    is_near(rate(&[&file, "--hold", "lookup=-50%"]), 400_000.0);
+    // Two copies share the lock, which then is always held.
+    let two = ["--threads", "2", "--lock", "hot=mcs"];
+    is_near(rate(&[&[file.as_str()], &two[..]].concat()), 333_000.0);
+    let split = rate(&[&[&file, "--split", "hot=8"], &two[..]].concat());
+    assert!(split > 400_000.0, "{split}");
+}
+
+#[test]
+fn a_lock_of_one_thread_is_copied_with_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let own = sections(0, 3000, 100, 5000);
+    let other: Vec<_> = own.iter().map(|&(ns, kind, _)| (ns, kind, 1)).collect();
+    let both = recording(&[("work", own), ("work", other)]);
+    let file = written(directory.path(), &both);
+    is_near(rate(&[&file, "--threads", "8"]), 8.0 / 3100e-9);
+}
+
+/// A thread that signals each 10 us, and one that waits for that and takes 1 us.
+#[test]
+fn a_wait_for_a_condition_ends_with_its_signal() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let signals = (0..2000u64).flat_map(|n| {
+        let at = n * 10_000 + 9_000;
+        [
+            (at, Kind::Acquires, 0),
+            (at + 100, Kind::Signals, 1),
+            (at + 150, Kind::Returns, 0),
+            (at + 200, Kind::Releases, 0),
+        ]
+    });
+    let waits = (0..2000u64).flat_map(|n| {
+        let at = n * 10_000 + 1_000;
+        [
+            (at, Kind::Acquires, 0),
+            (at + 100, Kind::Awaits, 1),
+            (at + 150, Kind::Releases, 0),
+            (at + 8_600, Kind::Woken, 1),
+            (at + 8_650, Kind::Acquires, 0),
+            (at + 9_000, Kind::Releases, 0),
+        ]
+    });
+    let threads = [("signals", signals.collect()), ("waits", waits.collect())];
+    let file = written(directory.path(), &recording(&threads));
+    // Each turn has one acquisition of the one and two of the other. A turn takes 10 us and a wake-up; without
+    // a wait for the signal, the second thread would have a turn each 2 us.
+    let rate = rate(&[&file]);
+    assert!((240_000.0..310_000.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn what_cannot_be_believed_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // The thread waited for a lock that nobody had.
+    let waits = (0..3000u64).flat_map(|n| {
+        let at = n * 10_000;
+        [
+            (at, Kind::Waits, 0),
+            (at + 9_000, Kind::Acquires, 0),
+            (at + 9_100, Kind::Releases, 0),
+        ]
+    });
+    let file = written(directory.path(), &recording(&[("work", waits.collect())]));
+    let ran = output(&["replay", &file]);
+    assert_eq!(ran.status.code(), Some(1), "{ran:?}");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(said.contains("off by more than 20 %"), "{said}");
+    let check = String::from_utf8_lossy(&ran.stdout);
+    assert!(check.contains("Replayed as it was"), "{check}");
+    assert!(!check.contains("fastest"), "{check}");
+    let ran = output(&["replay", &file, "--anyway"]);
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+
+    let good = recording(&[("work", sections(0, 3000, 1000, 5000))]);
+    let file = written(directory.path(), &good);
+    for (arguments, said) in [
+        (&["--class", "nobody=3"][..], "there is work"),
+        (&["--hold", "lookups=-50%"], "lookup"),
+        (&["--threads", "0"], "needs 1"),
+        (&["--lock", "zzz"], "zzz"),
+    ] {
+        let ran = output(&[&["replay", &file], arguments].concat());
+        assert_fails(&ran, 2, &[said]);
+    }
+    let cut = directory.path().join("cut.lw");
+    let whole = std::fs::read(&file).expect("a file");
+    std::fs::write(&cut, &whole[..whole.len() / 2]).expect("a file");
+    let cut = cut.to_str().expect("a path");
+    assert_fails(&output(&["replay", cut]), 2, &["cut off"]);
+}
