@@ -11,30 +11,34 @@ pub struct Usl {
 }
 
 impl Usl {
-    /// The law through three points, each a number of threads and their throughput. Coefficients are not
-    /// below 0: where the law through all points has such a one, it is left out, and the others are those of
-    /// the least squares. None: the points are not three, or no throughput.
+    /// The law nearest to three points, each a number of threads and their throughput: that of the least
+    /// squares of times, with no coefficient below 0. None: the points are not three, or no throughput.
     pub fn through(points: [(f64, f64); 3]) -> Option<Self> {
         let different = points[0].0 < points[1].0 && points[1].0 < points[2].0;
         if !different || points.iter().any(|(n, rate)| *n < 1.0 || *rate <= 0.0) {
             return None;
         }
         let terms = |n: f64| [1.0, n - 1.0, n * (n - 1.0)];
-        [
+        let rows = points.map(|(n, rate)| (terms(n), n / rate));
+        let laws = [
             [true, true, true],
             [true, true, false],
             [true, false, true],
             [true, false, false],
         ]
         .into_iter()
-        .filter_map(|used| least_squares(&points.map(|(n, rate)| (terms(n), n / rate)), used))
-        .find(|[_, queueing, crosstalk]| *queueing >= 0.0 && *crosstalk >= 0.0)
+        .filter_map(|used| least_squares(&rows, used))
+        .filter(|[alone, others @ ..]| *alone > 0.0 && others.iter().all(|of| *of >= 0.0))
         .map(|[alone, queueing, crosstalk]| Self {
             alone,
             queueing,
             crosstalk,
-        })
-        .filter(|law| law.alone > 0.0)
+        });
+        let squares = |law: &Self| {
+            let miss = |(n, rate): (f64, f64)| n / law.throughput(n) - n / rate;
+            points.map(|point| miss(point).powi(2)).iter().sum::<f64>()
+        };
+        laws.min_by(|a, b| squares(a).total_cmp(&squares(b)))
     }
 
     /// The throughput with this number of threads.
@@ -106,6 +110,27 @@ mod tests {
     fn more_than_linear_points_have_a_linear_law() {
         let found = Usl::through([(1.0, 1.0), (2.0, 2.5), (4.0, 6.0)]).expect("a law");
         assert!(near(found.throughput(8.0) / found.throughput(4.0), 2.0));
+    }
+
+    #[test]
+    fn a_negative_coefficient_is_left_out_and_not_another() {
+        // Times 1, 1.1 and 1.9: the cost of each pair of threads, and nothing queues.
+        let points = [(1.0, 1.0), (2.0, 2.0 / 1.1), (4.0, 4.0 / 1.9)];
+        let found = Usl::through(points).expect("a law");
+        assert_eq!(found.queueing, 0.0);
+        assert!((found.throughput(4.0) / points[2].1 - 1.0).abs() < 0.02);
+        // Nothing is left to queue for where the time without others would be negative.
+        let found = Usl::through([(2.0, 2.0), (3.0, 0.75), (4.0, 0.5)]).expect("a law");
+        assert!(found.alone > 0.0 && found.throughput(8.0) > 0.0);
+    }
+
+    #[test]
+    fn the_law_goes_through_points_far_apart() {
+        let points = [(1.0, 1e6), (2.0, 1.5e6), (4096.0, 2e6)];
+        let found = Usl::through(points).expect("a law");
+        for (n, rate) in points {
+            assert!(near(found.throughput(n), rate), "{n}");
+        }
     }
 
     #[test]
