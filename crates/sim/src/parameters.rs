@@ -10,6 +10,10 @@ pub struct Parameter {
     pub key: &'static str,
     /// The value itself.
     pub value: f64,
+    /// The lowest figure that was found, if the machine's description has one.
+    pub low: Option<f64>,
+    /// The highest figure that was found, if the machine's description has one.
+    pub high: Option<f64>,
     /// The unit of the value.
     pub unit: &'static str,
     /// How well it is known.
@@ -38,6 +42,8 @@ impl Default for Parameters {
         let parameter = |key, value, unit, mark, source: &str| Parameter {
             key,
             value,
+            low: None,
+            high: None,
             unit,
             mark,
             source: source.to_owned(),
@@ -245,15 +251,31 @@ impl Default for Parameters {
 impl Parameters {
     /// Takes over what the machine's description has.
     pub(crate) fn measured_on(&mut self, machine: &Machine) {
-        for (key, of_machine, more) in FROM_MACHINE {
-            if let (Some(value), Some(parameter)) =
-                (machine.cost(of_machine), self.parameter_mut(key))
-            {
-                parameter.value = value.value + more;
-                parameter.mark = value.mark;
-                parameter.source = format!("{of_machine} of the machine: {}", value.source);
-            }
+        for (_, of_machine, _) in FROM_MACHINE {
+            self.take_over(machine, of_machine);
         }
+    }
+
+    /// Takes over a value of the machine, if it is one that parameters have from it.
+    pub(crate) fn take_over(&mut self, machine: &Machine, cost: &str) {
+        let taken = FROM_MACHINE.iter().find(|(_, of, _)| *of == cost);
+        if let Some((key, _, more)) = taken
+            && let (Some(value), Some(parameter)) = (machine.cost(cost), self.parameter_mut(key))
+        {
+            parameter.value = value.value + more;
+            parameter.low = value.low.map(|low| low + more);
+            parameter.high = value.high.map(|high| high + more);
+            parameter.mark = value.mark;
+            parameter.source = format!("{cost} of the machine: {}", value.source);
+        }
+    }
+
+    /// Returns each parameter that may have a value of the machine, and that value: their keys in a
+    /// scenario.
+    pub(crate) fn taken_over() -> impl Iterator<Item = (String, String)> {
+        FROM_MACHINE
+            .iter()
+            .map(|(key, of_machine, _)| (format!("model.{key}"), format!("machine.{of_machine}")))
     }
 
     /// Returns all parameters.

@@ -122,6 +122,9 @@ impl Scenario {
             _ => return Err(SetError::Unknown),
         };
         (*place, *old_mark, *from) = (value, mark, source.to_owned());
+        if of == "machine" {
+            self.parameters.take_over(&self.machine, name);
+        }
         Ok(())
     }
 
@@ -167,8 +170,8 @@ impl Scenario {
         let model = self.parameters.iter().map(|p| ScenarioValue {
             key: format!("model.{}", p.key),
             value: p.value,
-            low: None,
-            high: None,
+            low: p.low,
+            high: p.high,
             unit: p.unit.to_owned(),
             mark: p.mark,
             source: p.source.clone(),
