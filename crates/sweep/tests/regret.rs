@@ -155,6 +155,24 @@ fn more_threads_than_cpus_are_cells_of_their_own() {
 }
 
 #[test]
+fn with_doubt_each_seed_has_a_machine_of_its_own() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let asked = "--lock mutex,cna --against qspinlock --doubt --cells 6";
+    let report = json(&directory, asked);
+    assert_eq!(stored(&directory), 6 * 3 * 5);
+    for verdict in report["locks"].as_array().expect("verdicts") {
+        let range = &verdict["geometric_mean_range"];
+        let [least, most] = [&range[0], &range[1]].map(|of| of.as_f64().expect("a number"));
+        assert!(least < most, "{verdict}");
+    }
+    let answer = report["answer"].as_str().expect("a text");
+    assert!(answer.contains(" of 5 sets of machines"), "{answer}");
+    // Runs without doubt are others.
+    regret(&directory, "--lock mutex --against qspinlock").unwrap();
+    assert_eq!(stored(&directory), 6 * 3 * 5 + 6 * 2);
+}
+
+#[test]
 fn what_cannot_be_judged_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let small = |args: &str| format!("{SMALL} {args}");

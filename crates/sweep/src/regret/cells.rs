@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::Result;
+use lockworks_ui::figures::counted;
 use serde::Serialize;
 
 use crate::point::Point;
@@ -38,7 +39,8 @@ impl Cell {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} threads", self.place(), self.threads)?;
+        let threads = counted(self.threads as u64, "thread");
+        write!(f, "{}, {threads}", self.place())?;
         self.cpus
             .map_or(Ok(()), |cpus| write!(f, " on {cpus} CPUs"))
     }

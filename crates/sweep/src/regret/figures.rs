@@ -113,13 +113,21 @@ impl RegretReport {
             let [least, greatest] = of.range;
             (name, [threads, of.operations_per_second, least, greatest])
         });
+        let bars = match (self.plan.seeds, self.plan.doubt) {
+            (1, _) => String::new(),
+            (n, true) => format!(
+                " The median over {n} machines like the described one; bars show the lowest and the highest."
+            ),
+            (n, false) => {
+                format!(" The median over {n} seeds; bars show the lowest and the highest.")
+            }
+        };
         Figure {
             id: "predicted".to_owned(),
             title: format!("Throughput in {workload}, predicted"),
-            text:
-                "The locks of the heat map, in one of its workloads, with a CPU for each thread. \
-                   Bars show the lowest and the highest over the seeds, where there are several."
-                    .to_owned(),
+            text: format!(
+                "The locks of the heat map, in one of its workloads, with a CPU for each thread.{bars}"
+            ),
             command: command.to_owned(),
             chart: Some(Chart::Lines {
                 y: "operations a second".to_owned(),

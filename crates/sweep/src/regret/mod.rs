@@ -101,13 +101,8 @@ pub struct RegretArgs {
     #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
     cells: usize,
 
-    /// The store of results, as of `lockworks sweep`
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "regret.results.jsonl",
-        hide_short_help = true
-    )]
+    /// The store of results, with which an interrupted run goes on, as of `lockworks sweep`
+    #[arg(long, value_name = "FILE", default_value = "regret.results.jsonl")]
     pub store: PathBuf,
 
     /// Number of simulations that run at the same time [default: the CPUs of this machine]

@@ -196,14 +196,14 @@ fn answer(locks: &[Verdict], cells: usize, taken_with: &[Option<String>]) -> Str
     if !taken_with.is_empty() {
         let same = |lock: &&Option<String>| lock.as_ref() == Some(&taken.lock);
         text.push_str(&format!(
-            " The answer is the same with {} of {} sets of machines that the descriptions could mean.",
+            " It is the answer for {} of {} sets of machines like those described.",
             taken_with.iter().filter(same).count(),
             taken_with.len()
         ));
     }
-    let safest = locks
-        .iter()
-        .max_by(|a, b| a.worst[0].share.total_cmp(&b.worst[0].share));
+    // A lock that is not fair enough has another reason not to be taken.
+    let fair = locks.iter().filter(|verdict| verdict.is_fair);
+    let safest = fair.max_by(|a, b| a.worst[0].share.total_cmp(&b.worst[0].share));
     if let Some(safest) = safest.filter(|safest| safest.worst[0].share > worst.share) {
         text.push_str(&format!(
             " The worst cell of {} is better, {:.2}, but its mean is {:.2}.",
@@ -211,4 +211,58 @@ fn answer(locks: &[Verdict], cells: usize, taken_with: &[Option<String>]) -> Str
         ));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells::Cell;
+    use super::super::verdict::Share;
+    use super::*;
+
+    fn verdict(lock: &str, geometric_mean: f64, share: f64, is_fair: bool) -> Verdict {
+        let cell = Cell {
+            machine: "here".to_owned(),
+            workload: "torture".to_owned(),
+            threads: 1,
+            cpus: None,
+        };
+        Verdict {
+            lock: lock.to_owned(),
+            geometric_mean,
+            geometric_mean_range: None,
+            fifth_percentile: share,
+            within_5_percent: 1.0,
+            worst_of_stock: None,
+            unfair_cells: 0,
+            is_fair,
+            worst: vec![Share {
+                cell,
+                share,
+                best: "tas",
+                of_stock: None,
+                fairness: 0.5,
+            }],
+        }
+    }
+
+    #[test]
+    fn the_lock_with_a_better_worst_cell_is_one_that_could_be_taken() {
+        let locks = |pv_is_fair| {
+            let pv = verdict("pv", 0.9, 0.8, pv_is_fair);
+            [verdict("hq", 0.95, 0.7, true), pv]
+        };
+        let both = answer(&locks(true), 2, &[]);
+        assert!(
+            both.contains("take hq") && both.contains("0.70 at worst (here torture, 1 thread)")
+        );
+        assert!(both.contains("The worst cell of pv is better, 0.80, but its mean is 0.90."));
+        assert!(!answer(&locks(false), 2, &[]).contains("pv"));
+    }
+
+    #[test]
+    fn the_answer_says_for_how_many_machines_it_holds() {
+        let taken = ["hq", "pv", "hq"].map(|lock| Some(lock.to_owned()));
+        let text = answer(&[verdict("hq", 0.9, 0.8, true)], 2, &taken);
+        assert!(text.contains("for 2 of 3 sets of machines"), "{text}");
+    }
 }
