@@ -25,11 +25,13 @@ impl FromStr for Kernel {
 
     /// What follows the two numbers of a release, as in `6.12.5-1-amd64`, is ignored.
     fn from_str(text: &str) -> Result<Kernel, String> {
-        let mut numbers = text.split(|c: char| !c.is_ascii_digit());
-        let mut number = || numbers.next().and_then(|digits| digits.parse().ok());
-        match (number(), number()) {
-            (Some(major), Some(minor)) => Ok(Kernel { major, minor }),
-            _ => Err(format!("'{text}' is no version of Linux; give one as 6.12")),
+        let numbers = text.split_once('.').and_then(|(major, rest)| {
+            let minor = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+            Some((major.parse().ok()?, minor.parse().ok()?))
+        });
+        match numbers {
+            Some((major, minor)) => Ok(Kernel { major, minor }),
+            None => Err(format!("'{text}' is no version of Linux; give one as 6.12")),
         }
     }
 }
@@ -66,7 +68,7 @@ mod tests {
         };
         assert!(!of("3.7.10") && !of("6.5"));
         assert!(of("6.6") && of("6.12.5-1-amd64") && of("7.0-rc1"));
-        for wrong in ["", "6", "six.12", "v6.12"] {
+        for wrong in ["", "6", "six.12", "v6.12", "6-12", "6.", "6..12"] {
             let error = wrong.parse::<Kernel>().unwrap_err();
             assert!(error.contains("no version of Linux"), "{error}");
         }

@@ -434,7 +434,7 @@ impl Machine {
     pub fn to_toml(&self) -> String {
         let scope = |level| toml(self.scope_name(level));
         let mut out = format!(
-            "name = {}\ntitle = {}\nmemory_order = {}\ndirectory = {}\n{}clock_ghz = {}\n\n\
+            "name = {}\ntitle = {}\nmemory_order = {}\ndirectory = {}\n{}{}clock_ghz = {}\n\n\
              [topology]\nlevels = {}\nnuma = {}\nllc = {}\n",
             toml(&self.name),
             toml(&self.title),
@@ -443,16 +443,16 @@ impl Machine {
             self.kernel
                 .map(|kernel| format!("kernel = {}\n", toml(&kernel)))
                 .unwrap_or_default(),
+            match self.contested.is_empty() {
+                true => String::new(),
+                false => format!("contested = {}\n", toml(&self.contested)),
+            },
             toml(&self.clock_ghz),
             toml(&self.levels),
             scope(Some(self.numa)),
             scope(Some(self.llc)),
         );
         // Writing to a String cannot fail.
-        if !self.contested.is_empty() {
-            let at = out.find("\n\n[topology]").expect("the topology is written");
-            out.insert_str(at, &format!("\ncontested = {}", toml(&self.contested)));
-        }
         for hops in &self.hops {
             let _ = write!(
                 out,
