@@ -1,5 +1,6 @@
 //! `lockworks sim`, `reproduce` and `fit` from outside. Time is virtual, so figures are exact.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Output, Stdio};
@@ -119,6 +120,56 @@ fn the_answer_follows_from_the_runs_of_all_seeds() {
         .unwrap();
     assert!(short.iter().any(|s| s["lock"] == "cna"), "{short:?}");
     assert_eq!(results["answer"]["overall"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn with_doubt_each_seed_is_a_machine_for_all_locks() {
+    let doubt = |more: &[&str]| {
+        let small = ["sim", "--threads", "1,4", "--ms", "0.2", "--doubt"];
+        output(&[&small[..], more].concat())
+    };
+    let results = json(&doubt(&["--lock", "tas,mutex", "--json"]));
+    assert_eq!(results["seeds"], 40);
+    let rows = results["rows"].as_array().unwrap();
+    let rates = |row: &Value| {
+        let rates = row["operations_per_second_by_seed"].as_array().unwrap();
+        let rates = rates.iter().map(|rate| rate.as_f64().unwrap());
+        rates.collect::<Vec<f64>>()
+    };
+    for row in rows {
+        let different: HashSet<u64> = rates(row).into_iter().map(f64::to_bits).collect();
+        // Runs are short, so some rates are the same.
+        assert!(different.len() > 20, "{row}");
+    }
+    // The machines of a lock do not depend on the others, and are not those of other seeds.
+    let alone = |seeds: &[&str]| {
+        let results = json(&doubt(&[&["--lock", "mutex", "--json"], seeds].concat()));
+        rates(&results["rows"][1])
+    };
+    assert_eq!(alone(&["--seeds", "3"]), rates(&rows[3])[..3]);
+    assert_ne!(
+        alone(&["--seeds", "3", "--seed", "2"]),
+        rates(&rows[3])[..3]
+    );
+    let [tas, mutex] = [rates(&rows[2]), rates(&rows[3])];
+    let pairs = tas.iter().zip(&mutex);
+    let faster = pairs.filter(|(tas, mutex)| tas >= mutex).count();
+    let answer = &results["answer"]["by_threads"][1];
+    let with = if answer["lock"] == "tas" {
+        faster
+    } else {
+        40 - faster
+    };
+    assert_eq!(answer["fastest_with"], with);
+
+    let table = doubt(&["--lock", "mutex", "--seeds", "3"]);
+    let table = text(&table.stdout);
+    assert!(
+        table.contains("medians over 3 machines like this one"),
+        "{table}"
+    );
+    let range = table.lines().filter(|line| line.contains(" M to "));
+    assert_eq!(range.count(), 2, "{table}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub struct Fastest {
     pub fastest_with: usize,
     /// With doubt: the value of the machine that decides most about the ratio to the second lock.
     pub decided_by: Option<Deciding>,
-    /// Whether no lock is faster than another by 1 %.
+    /// Whether no lock is faster than another by 1 %: in the median, and with doubt on each machine.
     pub all_level: bool,
 }
 
@@ -130,16 +130,17 @@ impl Answer {
             fastest.write(self.reference, seeds, self.doubt, &mut text);
         }
         if let Some(crowded) = self.by_threads.iter().rfind(crowded) {
-            let (threads, cpus) = (crowded.threads, crowded.cpus.unwrap_or_default());
+            let threads = crowded.threads;
+            let cpus = counted(crowded.cpus.unwrap_or_default() as u64, "CPU");
             let _ = match self.ms < ENOUGH_MS {
                 false => writeln!(
                     text,
-                    "{threads} threads on {cpus} CPUs measure parking and the scheduler as much as the lock."
+                    "{threads} threads on {cpus} measure parking and the scheduler as much as the lock."
                 ),
                 true => writeln!(
                     text,
-                    "{} ms are too short for {threads} threads on {cpus} CPUs: not all of them have had their \
-                     turns, and another lock may be the fastest. --ms 500 tells.",
+                    "{} ms are too short for {threads} threads on {cpus}: they have had few turns, and another \
+                     lock may be the fastest. --ms 500 tells.",
                     self.ms
                 ),
             };
@@ -226,6 +227,11 @@ impl Fastest {
     }
 }
 
+/// Whether neither of two rates is greater than the other by 1 %.
+fn are_level(a: f64, b: f64) -> bool {
+    a <= 1.01 * b && b <= 1.01 * a
+}
+
 /// The fastest of these rows, which have the same number of threads. Of equal locks it is the
 /// reference.
 fn fastest(rows: &[SimulationRow], reference: &str, plan: &SimulationPlan) -> Option<Fastest> {
@@ -268,9 +274,12 @@ fn fastest(rows: &[SimulationRow], reference: &str, plan: &SimulationPlan) -> Op
             .filter(|row| !beaten_with_each_seed(row))
             .map(|row| row.lock)
             .collect(),
-        all_level: rows
-            .iter()
-            .all(|row| best.operations_per_second < 1.01 * row.operations_per_second),
+        all_level: rows.iter().all(|row| {
+            let (own, best_rates) = (rates(row), rates(best));
+            let on_each = || own.iter().zip(&best_rates).all(|(a, b)| are_level(*a, *b));
+            are_level(row.operations_per_second, best.operations_per_second)
+                && (plan.doubt.is_none() || on_each())
+        }),
     })
 }
 

@@ -68,6 +68,7 @@ shows how well they predict published figures. Runs are independent and use all 
 machine.
 
 Columns of the table:
+  range     with --doubt: the lowest and the highest ops/s
   of LOCK   ops/s over those of the reference lock with the same seed, median over the seeds; so
             not the quotient of the medians beside it
   fairness  share of operations by the busier half of threads; 0.5 is fair

@@ -1,5 +1,6 @@
 //! The results of a simulation as text.
 
+use lockworks_measurements::Range;
 use lockworks_sim::Scenario;
 
 use super::SimulationResults;
@@ -48,17 +49,18 @@ pub fn text(scenario: &Scenario, results: &SimulationResults) -> String {
 
 fn table(results: &SimulationResults) -> lockworks_ui::table::Table {
     let of_reference = format!("of {}", results.reference);
-    let mut header = vec![
-        "threads",
-        "lock",
-        "ops/s",
-        &of_reference,
+    let mut header = vec!["threads", "lock", "ops/s"];
+    if results.doubt {
+        header.push("range");
+    }
+    header.extend([
+        of_reference.as_str(),
         "fairness",
         "p50",
         "p99.9",
         "RMWs",
         "remote",
-    ];
+    ]);
     let flushed = |row| event(row, "threshold_flushes") + event(row, "empty_flushes");
     let has_secondary_queues = results
         .rows
@@ -82,6 +84,11 @@ fn table(results: &SimulationResults) -> lockworks_ui::table::Table {
             or_dash(row.rmws_per_acquisition.map(|n| format!("{n:.2}"))),
             or_dash(remote.map(|share| format!("{:.1} %", 100.0 * share))),
         ];
+        if results.doubt {
+            let range = Range::of(row.operations_per_second_by_seed.iter().copied());
+            let range = range.map(|range| format!("{} to {}", rate(range.min), rate(range.max)));
+            cells.insert(3, or_dash(range));
+        }
         if has_secondary_queues {
             cells.push(event(row, "secondary_moves").to_string());
             cells.push(flushed(row).to_string());
@@ -176,8 +183,9 @@ impl Draw for SimulationResults {
         };
         let (rates, left_out) = points(|row| {
             let seeds = row.operations_per_second_by_seed.iter().copied();
-            let low = seeds.clone().fold(f64::INFINITY, f64::min);
-            [row.operations_per_second, low, seeds.fold(0.0, f64::max)]
+            let [low, high] =
+                Range::of(seeds).map_or([f64::NAN; 2], |range| [range.min, range.max]);
+            [row.operations_per_second, low, high]
         });
         let (fairness, _) = points(|row| [row.fairness.unwrap_or(f64::NAN); 3]);
         let over = match self.doubt {
