@@ -205,7 +205,7 @@ fn summary(reproductions: &[Reproduction]) -> String {
     format!("Mean absolute errors\n{table}\n")
 }
 
-/// From this error of the first column's figures on, only ratios count.
+/// From this error of the baseline's figures on, only ratios count.
 const RATES_FAIL_PERCENT: f64 = 50.0;
 
 /// The unit of a table's errors.
@@ -242,7 +242,10 @@ fn text(r: &Reproduction) -> String {
         }
         text.push('\n');
     }
-    if let (true, Some(stock)) = (judged_apart, r.columns.first())
+    let mut columns = r.columns.iter();
+    if judged_apart
+        && !r.errors_are_points
+        && let Some(stock) = columns.find(|column| column.column == r.baseline)
         && stock.mean_absolute_error_percent > RATES_FAIL_PERCENT
     {
         text.push_str(&format!(

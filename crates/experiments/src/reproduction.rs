@@ -27,6 +27,9 @@ pub struct Reproduction {
     /// Whether errors are percentage points rather than percent.
     #[serde(skip)]
     pub errors_are_points: bool,
+    /// The column that speedups are relative to.
+    #[serde(skip)]
+    pub baseline: String,
     /// Virtual time of each run.
     pub virtual_milliseconds: f64,
     /// The mean absolute error with values as described, on all points: of the headline column's
@@ -147,6 +150,7 @@ pub fn reproduce(
         workload: description.workload.clone(),
         unit: description.unit.clone(),
         errors_are_points: table.errors_are_points(),
+        baseline: table.baseline().to_owned(),
         virtual_milliseconds: seconds * 1e3,
         mean_absolute_error_percent: as_described,
         judged_error_percent,
