@@ -12,6 +12,14 @@ fn extremes(operations: &[u64]) -> (u64, u64) {
 }
 
 #[test]
+fn contested_locks_of_machines_exist() {
+    let machines = builtin().unwrap().into_iter();
+    let contested = machines.flat_map(|of| Machine::find(of.name).unwrap().contested);
+    let locks: Vec<&str> = contested.map(|(name, _)| lock(&name).name()).collect();
+    assert!(locks.contains(&"cna"));
+}
+
+#[test]
 fn every_workload_runs_on_every_machine() {
     for machine in builtin().unwrap() {
         let machine = Machine::find(machine.name).unwrap();
