@@ -133,6 +133,7 @@ impl Scenario {
         match key {
             "model.request_share" => (0.05, 0.95),
             "model.transfer_spread" => (0.0, 0.9),
+            "model.eevdf" => (0.0, 1.0),
             "model.home_node" => (0.0, (self.machine.nodes() - 1) as f64),
             _ if key.starts_with("machine.") => (0.01, 1e5),
             _ => (0.0, 1e7),

@@ -327,7 +327,10 @@ pub fn simulate(
     for alike in by_cause.values() {
         let others = match alike.len() - 1 {
             0 => String::new(),
-            n => format!(" ({} more failed so)", counted(n as u64, "run")),
+            n => format!(
+                " ({} failed in the same way)",
+                counted(n as u64, "other run")
+            ),
         };
         eprintln!("lockworks: {:#}{others}", alike[0]);
     }
