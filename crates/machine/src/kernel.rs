@@ -18,6 +18,12 @@ impl Kernel {
     pub fn has_eevdf(self) -> bool {
         self >= Kernel { major: 6, minor: 6 }
     }
+
+    /// Whether a thread that is woken only marks the one that it preempts. That is lazy preemption,
+    /// which x86 and arm64 have by default since 7.0.
+    pub fn preempts_lazily(self) -> bool {
+        self >= Kernel { major: 7, minor: 0 }
+    }
 }
 
 impl FromStr for Kernel {
@@ -64,10 +70,11 @@ mod tests {
     fn versions_are_numbers_and_say_which_scheduler() {
         let of = |text: &str| {
             let kernel: Kernel = text.parse().unwrap();
-            kernel.has_eevdf()
+            (kernel.has_eevdf(), kernel.preempts_lazily())
         };
-        assert!(!of("3.7.10") && !of("6.5"));
-        assert!(of("6.6") && of("6.12.5-1-amd64") && of("7.0-rc1"));
+        assert_eq!([of("3.7.10"), of("6.5")], [(false, false); 2]);
+        assert_eq!([of("6.6"), of("6.12.5-1-amd64")], [(true, false); 2]);
+        assert_eq!([of("7.0-rc1"), of("7.1")], [(true, true); 2]);
         for wrong in ["", "6", "six.12", "v6.12", "6-12", "6.", "6..12"] {
             let error = wrong.parse::<Kernel>().unwrap_err();
             assert!(error.contains("no version of Linux"), "{error}");

@@ -34,6 +34,8 @@ pub(crate) struct SchedulerTimes {
 #[derive(Clone, Copy)]
 pub(crate) struct HostTimes {
     pub(crate) scheduler: SchedulerTimes,
+    /// Whether a runner that another CPU wakes only marks the one that it preempts.
+    pub(crate) lazy: bool,
     /// The time of an extension of a slice.
     pub(crate) slice_extension: u64,
     /// The first part of a switch: the time in which a runner leaves its CPU. A thread that is woken
@@ -221,6 +223,7 @@ impl Model {
                 hot: of_us("migration_cost_us"),
                 tick: of_us("tick_period_us"),
             },
+            lazy: parameters.get("lazy_preemption") != 0.0,
             slice_extension: of_us("slice_extension_us"),
             leave,
             enter,

@@ -143,6 +143,14 @@ impl Default for Parameters {
                 "the scheduler of Linux 6.6 and later, EEVDF; 0: the one before it, CFS",
             ),
             parameter(
+                "lazy_preemption",
+                0.0,
+                "yes or no",
+                Mark::R,
+                "before Linux 7.0, a thread that is woken preempts the running one at once; 1: lazy \
+                 preemption, it waits for a tick or the end of a system call",
+            ),
+            parameter(
                 "base_slice_us",
                 700.0,
                 "us",

@@ -72,10 +72,15 @@ impl Scenario {
 
     /// Lets threads that share CPUs be scheduled as this version of Linux does.
     pub fn schedule_as(&mut self, kernel: Kernel) {
-        let policy = self.parameters.parameter_mut("eevdf");
-        let policy = policy.expect("it is a parameter");
-        policy.value = f64::from(u8::from(kernel.has_eevdf()));
-        policy.source = format!("Linux {kernel}");
+        for (key, has) in [
+            ("eevdf", kernel.has_eevdf()),
+            ("lazy_preemption", kernel.preempts_lazily()),
+        ] {
+            let parameter = self.parameters.parameter_mut(key);
+            let parameter = parameter.expect("it is a parameter");
+            parameter.value = f64::from(u8::from(has));
+            parameter.source = format!("Linux {kernel}");
+        }
     }
 
     /// Changes a value and gives it the mark I (inferred). `source` says where the new value is

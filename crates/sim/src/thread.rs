@@ -61,6 +61,14 @@ pub(crate) fn system_call(call: impl FnOnce()) {
     }
 }
 
+/// Returns from a system call that is not simulated as one. A thread that is marked by lazy preemption
+/// gives way there.
+pub(crate) fn return_from_call() {
+    if with(|c| c.engine.gives_way_after_call()) {
+        sleep(0.0);
+    }
+}
+
 /// Sleeps for a time.
 pub(crate) fn sleep(nanoseconds: f64) {
     operate(Op {
@@ -77,6 +85,7 @@ pub(crate) fn unpark(address: usize) {
         a: 1,
         ..Op::new(Kind::Unpark, address, 4)
     });
+    return_from_call();
 }
 
 /// Exchanges the value atomically. Returns the old value.

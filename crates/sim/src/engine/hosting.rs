@@ -7,7 +7,9 @@
 //!
 //! To wake a thread takes time of the waker. It takes more if the sleeper's CPU must be interrupted:
 //! because it is idle, or because the sleeper preempts the runner there. A thread that goes to sleep
-//! leaves its CPU first; if it is woken meanwhile, it goes on at once.
+//! leaves its CPU first; if it is woken meanwhile, it goes on at once. With lazy preemption, a sleeper
+//! that another CPU wakes interrupts nobody: the runner that it preempts is only marked. That one gives
+//! way at its next tick, or where a system call returns before.
 //!
 //! A virtual CPU of a guest halts where a thread would sleep. A kick takes time of the kicker. The
 //! halted runner wants a CPU again after the wake latency, or much earlier if KVM still polls for
@@ -76,6 +78,8 @@ struct Hosted {
     in_kernel: bool,
     /// Whether the runner must yield its CPU when it leaves the kernel.
     needs_resched: bool,
+    /// Whether another CPU than its own wakes the sleeper.
+    woken_from_afar: bool,
     extension: Extension,
 }
 
@@ -144,6 +148,7 @@ impl Hosting {
                     preempted_at: 0,
                     in_kernel: false,
                     needs_resched: false,
+                    woken_from_afar: false,
                     extension: Extension::None,
                 })
                 .collect(),
@@ -180,9 +185,12 @@ impl Hosting {
             _ if self.guests => (interrupt, times.wake_latency),
             Status::Asleep => {
                 let processor = self.scheduler.place(sleeper);
+                let afar = processor != self.processor(waker);
+                self.runners[usize::from(sleeper)].woken_from_afar = afar;
                 if self.scheduler.running_on(processor).is_none() {
                     (interrupt, times.wake_latency)
-                } else if processor != self.processor(waker)
+                } else if afar
+                    && !times.lazy
                     && self.scheduler.would_preempt(sleeper, processor, now)
                 {
                     (interrupt, interrupt)
@@ -296,7 +304,15 @@ impl Engine {
         let c = self.current;
         self.hosting.as_mut().is_some_and(|hosting| {
             hosting.runners[c].in_kernel = false;
-            hosting.runners[c].needs_resched
+            hosting.runners[c].needs_resched || hosting.scheduler.is_marked(c as u16)
+        })
+    }
+
+    /// Whether the current runner, which returns from a system call, gives way there.
+    pub(crate) fn gives_way_after_call(&self) -> bool {
+        let c = self.current;
+        self.hosting.as_ref().is_some_and(|hosting| {
+            !hosting.runners[c].in_kernel && hosting.scheduler.is_marked(c as u16)
         })
     }
 
@@ -384,8 +400,12 @@ impl Engine {
         hosting.runners[c].window *= 2;
         let processor = hosting.processor(c);
         let scheduler = &mut hosting.scheduler;
+        let marked = scheduler.is_marked(c as u16);
         let target = scheduler.yield_target(c as u16);
-        if let Some(target) = target.filter(|&t| scheduler.may_go_first(t, now)) {
+        if marked {
+            self.preempt(processor);
+            self.run_next(processor, None);
+        } else if let Some(target) = target.filter(|&t| scheduler.may_go_first(t, now)) {
             let next = scheduler.first(processor);
             let next = next.filter(|&n| scheduler.may_go_first(n, now));
             let other = hosting.processor(target.into());
@@ -457,7 +477,10 @@ impl Engine {
                     hosting.adapt_polling(c, now);
                 }
                 let (processor, ahead) = hosting.scheduler.wake(c as u16, now);
-                if !ahead || self.preempt_if_allowed(processor) {
+                let afar = std::mem::take(&mut hosting.runners[c].woken_from_afar);
+                let lazily = ahead && afar && hosting.times.lazy;
+                let waits = !ahead || lazily && hosting.scheduler.mark(processor);
+                if waits || self.preempt_if_allowed(processor) {
                     self.run_next(processor, None);
                 }
                 self.plan_balance();
@@ -555,12 +578,13 @@ impl Engine {
 
     /// Handles the end of a turn.
     pub(super) fn slice_over(&mut self, processor: usize, turn: u32) {
+        let now = self.fabric.now;
         let p = &mut self.hosting().scheduler.processors[processor];
-        if p.turn != turn {
+        if p.turn != turn || p.slice_ends != Some(now) {
             return;
         }
-        p.slice_ends = false;
-        let now = self.fabric.now;
+        p.slice_ends = None;
+        p.marked = false;
         let gives_way = self.hosting().scheduler.gives_way(processor, now);
         if !gives_way || self.preempt_if_allowed(processor) {
             self.run_next(processor, None);

@@ -103,8 +103,11 @@ pub(super) struct Processor {
     /// The number of the current turn. An event for the end of a turn with another number is
     /// outdated.
     pub(super) turn: u32,
-    /// Whether an event for the end of this turn is scheduled.
-    pub(super) slice_ends: bool,
+    /// The time of the event for the end of this turn, if one is scheduled. One for another time is
+    /// outdated.
+    pub(super) slice_ends: Option<u64>,
+    /// Whether the running runner gives way at its next tick, or where a system call returns before.
+    pub(super) marked: bool,
     turn_began: u64,
     /// The time up to which the running runner's virtual time is counted.
     counted: u64,
@@ -187,7 +190,8 @@ impl Scheduler {
                     running: None,
                     waiting: Vec::new(),
                     turn: 0,
-                    slice_ends: false,
+                    slice_ends: None,
+                    marked: false,
                     turn_began: 0,
                     counted: 0,
                     clock: 0,
@@ -396,7 +400,8 @@ impl Scheduler {
         let p = &mut self.processors[processor];
         p.running = Some(c);
         p.turn = p.turn.wrapping_add(1);
-        p.slice_ends = false;
+        p.slice_ends = None;
+        p.marked = false;
         p.turn_began = now;
         p.counted = now;
         self.set_status(c, Status::On, now);
@@ -426,20 +431,44 @@ impl Scheduler {
     }
 
     /// Returns the time at which the turn of the runner on `processor` ends. `None` if no other
-    /// runner waits, or if this function has already returned the end of this turn.
+    /// runner waits, or if this function has already returned that time or an earlier one.
     pub(super) fn slice_end(&mut self, processor: usize, now: u64) -> Option<u64> {
         let p = &self.processors[processor];
-        if p.slice_ends || p.waiting.is_empty() {
+        if (p.slice_ends.is_some() && !p.marked) || p.waiting.is_empty() {
             return None;
         }
         let running = p.running?;
         self.count(processor, now);
-        let p = &mut self.processors[processor];
-        p.slice_ends = true;
+        let p = &self.processors[processor];
         let share = &self.runners[usize::from(running)].share;
-        let ran = now - p.turn_began;
-        let left = self.policy.turn_left(share, ran, p.waiting.len());
-        Some(self.next_tick(processor, now + left))
+        let left = match p.marked {
+            true => 0,
+            false => self
+                .policy
+                .turn_left(share, now - p.turn_began, p.waiting.len()),
+        };
+        let end = self.next_tick(processor, now + left);
+        let ends = &mut self.processors[processor].slice_ends;
+        if ends.is_some_and(|before| before <= end) {
+            return None;
+        }
+        *ends = Some(end);
+        Some(end)
+    }
+
+    /// Marks the runner of `processor`: it gives way at its next tick, or where a system call returns
+    /// before. Returns whether that is possible: nobody may run there, or one that leaves anyway.
+    pub(super) fn mark(&mut self, processor: usize) -> bool {
+        let p = &mut self.processors[processor];
+        let runs = |c: u16| self.runners[usize::from(c)].status == Status::On;
+        p.marked |= p.running.is_some_and(runs);
+        p.marked
+    }
+
+    /// Whether `c` runs, and is to give way where a system call returns.
+    pub(super) fn is_marked(&self, c: u16) -> bool {
+        let p = &self.processors[self.runners[usize::from(c)].processor];
+        p.marked && p.running == Some(c)
     }
 
     /// Returns the time of the first tick of `processor` at `time` or later.

@@ -21,7 +21,8 @@ fn engine(machine: &str, machine_cpus: &[usize]) -> Engine {
     Engine::new(model, 1_000_000 * NS, 1)
 }
 
-/// Runs one program on each CPU.
+/// Runs one program on each CPU. At the end of a fence, a thread that lazy preemption has marked gives
+/// way, as where a system call returns.
 fn run(engine: &mut Engine, programs: &[Program]) -> Vec<Vec<Outcome>> {
     let mut outcomes = vec![Vec::new(); programs.len()];
     let mut issued = vec![0; programs.len()];
@@ -31,10 +32,13 @@ fn run(engine: &mut Engine, programs: &[Program]) -> Vec<Vec<Outcome>> {
             outcomes[c].push((engine.result(), engine.time()));
         }
         loop {
-            let Some(&(work, op)) = programs[c].get(issued[c]) else {
+            let Some(&(work, mut op)) = programs[c].get(issued[c]) else {
                 engine.finish_current();
                 break;
             };
+            if op.kind == Kind::Fence && engine.gives_way_after_call() {
+                op.kind = Kind::Sleep;
+            }
             issued[c] += 1;
             engine.work(work * NS);
             let Some(result) = engine.issue(op) else {

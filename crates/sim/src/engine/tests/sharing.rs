@@ -81,35 +81,46 @@ fn a_kick_costs_the_kicker_and_takes_its_time() {
 }
 
 /// Wake-up costs that are easy to tell apart.
-const COSTS: [(&str, f64); 6] = [
-    ("eevdf", 0.0),
+const COSTS: [(&str, f64); 4] = [
     ("wake_cost_ns", 5_000.0),
     ("wake_latency_ns", 9_000.0),
     ("wake_busy_cost_ns", 1_000.0),
     ("switch_ns", 800.0),
-    ("scheduler_granularity_us", 300_000.0),
 ];
 
-/// The time that a wake-up takes of the waker, and the time until the sleeper runs. Thread 0 sleeps and
-/// thread 1 wakes it after so many nanoseconds; a third computes on the CPU of thread 0.
-fn thread_wake_up(threads: usize, after: u64, wakeup_granularity_us: f64) -> (u64, u64) {
-    let granularity = ("wakeup_granularity_us", wakeup_granularity_us);
-    let mut engine = shared(threads, 2, false, &[&COSTS[..], &[granularity]].concat());
+/// The time that a wake-up takes of the waker, and the time until the sleeper runs. Thread 0 sleeps after
+/// `first` and thread 1 wakes it after so many nanoseconds more; a third does `third` on the CPU of
+/// thread 0.
+fn thread_wake_up_beside(
+    first: &[(u64, Op)],
+    third: &[Program],
+    after: u64,
+    scheduler: &[(&str, f64)],
+) -> (u64, u64) {
+    let threads = 2 + third.len();
+    let mut engine = shared(threads, 2, false, &[&COSTS[..], scheduler].concat());
     let words: Vec<usize> = (0..threads)
         .map(|_| engine.allocate("word", 4, 0))
         .collect();
-    let sleeps = vec![(20_000, op(Kind::Park, words[0], 0))];
+    let sleeps = [first, &[(20_000, op(Kind::Park, words[0], 0))]].concat();
     let wakes = vec![
         (20_000 + after, op(Kind::Add, words[1], 1)),
         (0, op(Kind::Unpark, words[0], 1)),
         (100_000_000, touch(words[1])),
     ];
-    let computes = |&word: &usize| vec![(100_000_000, touch(word))];
-    let mut programs = vec![sleeps, wakes];
-    programs.extend(words[2..].iter().map(computes));
-    let outcomes = run(&mut engine, &programs);
+    let outcomes = run(&mut engine, &[&[sleeps, wakes], third].concat());
     let [began, ended] = [outcomes[1][0].1, outcomes[1][1].1];
-    (ended - began, outcomes[0][0].1 - began)
+    (ended - began, outcomes[0][first.len()].1 - began)
+}
+
+fn thread_wake_up(threads: usize, after: u64, wakeup_granularity_us: f64) -> (u64, u64) {
+    let cfs = [
+        ("eevdf", 0.0),
+        ("scheduler_granularity_us", 300_000.0),
+        ("wakeup_granularity_us", wakeup_granularity_us),
+    ];
+    let computes = vec![vec![(100_000_000, op(Kind::Fence, 0, 0))]; threads - 2];
+    thread_wake_up_beside(&[], &computes, after, &cfs)
 }
 
 #[test]
@@ -130,6 +141,36 @@ fn a_wake_up_costs_what_the_sleepers_cpu_makes_it_cost() {
     // It has to wait for the thread of its CPU.
     let (cost, latency) = thread_wake_up(3, 2_000, 1e6);
     assert!(cost < 1_200 * NS && latency > 10 * MS, "{cost} {latency}");
+}
+
+#[test]
+fn with_lazy_preemption_a_wake_up_interrupts_nobody() {
+    let wake_up = |lazy: f64, call_ns: u64| {
+        // It lacks time when it sleeps, since the other has run meanwhile.
+        let naps = [(0, op(Kind::Sleep, 0, 100 * US))];
+        let calls = vec![(call_ns, op(Kind::Fence, 0, 0)); 100_000_000 / call_ns as usize];
+        let lazy = [("lazy_preemption", lazy)];
+        let (cost, latency) = thread_wake_up_beside(&naps, &[calls], 20_200_000, &lazy);
+        (cost / NS, latency / NS)
+    };
+    // Before: an interrupt and a switch.
+    let (cost, latency) = wake_up(0.0, 100_000_000);
+    assert!(
+        cost.abs_diff(5_000) < 200 && latency.abs_diff(5_800) < 200,
+        "{cost} {latency}"
+    );
+    // At the next tick.
+    let (cost, latency) = wake_up(1.0, 100_000_000);
+    assert!(
+        cost.abs_diff(1_000) < 200 && (50_000..1_001_000).contains(&latency),
+        "{cost} {latency}"
+    );
+    // Where the next system call returns.
+    let (cost, soon) = wake_up(1.0, 20_000);
+    assert!(
+        cost.abs_diff(1_000) < 200 && (1_800..45_000).contains(&soon),
+        "{cost} {soon}"
+    );
 }
 
 #[test]
