@@ -327,8 +327,12 @@ fn threads_that_share_cpus_are_counted() {
     let held = sharing["preempted_holder_percent"].as_f64().unwrap();
     assert!((0.0..=steal).contains(&held), "{held}");
 
-    let table = run(&["--workload", "kernel_build", "--verbose"]);
+    assert_eq!(results["kernel"], "6.12");
+    assert_eq!(json(&run(&["--kernel", "7.0", "--json"]))["kernel"], "7.0");
+
+    let table = run(&["--workload", "kernel_build", "--verbose", "--kernel", "6.5"]);
     let table = text(&table.stdout);
+    assert!(table.contains(", Linux 6.5\n"), "{table}");
     assert!(table.contains("tas with 4 on 2 CPUs: "), "{table}");
     assert!(
         table.contains("tas with 4: the whole job takes "),

@@ -13,6 +13,16 @@ pub struct Kernel {
     minor: u32,
 }
 
+/// That of machines and tables that name none.
+impl Default for Kernel {
+    fn default() -> Kernel {
+        Kernel {
+            major: 6,
+            minor: 12,
+        }
+    }
+}
+
 impl Kernel {
     /// Whether its fair scheduler is EEVDF, which came with 6.6, and not CFS.
     pub fn has_eevdf(self) -> bool {

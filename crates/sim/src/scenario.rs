@@ -14,6 +14,8 @@ pub struct Scenario {
     pub workload: Workload,
     /// The parameters of the model that are not in the machine's description.
     pub parameters: Parameters,
+    /// The version of Linux that schedules threads that share CPUs.
+    kernel: Kernel,
 }
 
 /// The reason for which a value cannot be changed.
@@ -63,6 +65,7 @@ impl Scenario {
             machine,
             workload,
             parameters,
+            kernel: Kernel::default(),
         };
         if let Some(kernel) = scenario.machine.kernel {
             scenario.schedule_as(kernel);
@@ -72,6 +75,7 @@ impl Scenario {
 
     /// Lets threads that share CPUs be scheduled as this version of Linux does.
     pub fn schedule_as(&mut self, kernel: Kernel) {
+        self.kernel = kernel;
         for (key, has) in [
             ("eevdf", kernel.has_eevdf()),
             ("lazy_preemption", kernel.preempts_lazily()),
@@ -81,6 +85,11 @@ impl Scenario {
             parameter.value = f64::from(u8::from(has));
             parameter.source = format!("Linux {kernel}");
         }
+    }
+
+    /// The version of Linux that schedules threads that share CPUs.
+    pub fn kernel(&self) -> Kernel {
+        self.kernel
     }
 
     /// Changes a value and gives it the mark I (inferred). `source` says where the new value is

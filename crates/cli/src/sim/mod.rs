@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Result;
 use itertools::Itertools;
 use lockworks::{LockType, Settings};
+use lockworks_machine::Kernel;
 use lockworks_sim::{ScenarioValue, Workload};
 use serde::Serialize;
 
@@ -138,6 +139,8 @@ struct SimulationResults {
     workload: String,
     placement: String,
     cpus: usize,
+    /// The version of Linux that schedules threads that share CPUs.
+    kernel: Kernel,
     /// The number of guests. None: the threads belong to a program.
     guests: Option<usize>,
     pinned: bool,
@@ -213,6 +216,7 @@ fn results(
         workload: scenario.workload.name.clone(),
         placement: plan.placement.to_string(),
         cpus: plan.host.cpus,
+        kernel: scenario.kernel(),
         guests: plan.host.guests,
         pinned: plan.host.pinned,
         virtual_milliseconds: plan.ms,

@@ -24,9 +24,10 @@ pub fn text(scenario: &Scenario, results: &SimulationResults) -> String {
         .as_ref()
         .map_or_else(String::new, |why| format!("Ratios only: {why}. "));
     let about = format!(
-        "{}\n{}; threads placed {}, {} ms of virtual time, {seeds}\nPredicted. {ratios_only}{} --json \
+        "{}, Linux {}\n{}; threads placed {}, {} ms of virtual time, {seeds}\nPredicted. {ratios_only}{} --json \
          lists all values with their sources.",
         scenario.machine.title,
+        results.kernel,
         scenario.workload.title,
         results.placement,
         results.virtual_milliseconds,
