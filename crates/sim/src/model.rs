@@ -1,7 +1,5 @@
 //! The times that the engine needs, computed from a machine, a placement of threads and parameters.
 
-use std::collections::BTreeMap;
-
 use lockworks_machine::{Directory, Machine, MemoryOrder};
 
 use crate::parameters::Parameters;
@@ -121,8 +119,6 @@ pub(crate) struct Model {
     pub(crate) home_node: u16,
     machine: Machine,
     machine_cpus: Vec<usize>,
-    /// The CPUs on each of the machine's cores, as they were placed.
-    on_cores: BTreeMap<usize, Vec<u16>>,
     nodes: Vec<u16>,
     llcs: Vec<u16>,
     /// The core of each CPU.
@@ -197,14 +193,6 @@ impl Model {
             })
             .collect();
 
-        let mut on_cores: BTreeMap<usize, Vec<u16>> = BTreeMap::new();
-        for (c, &p) in machine_cpus.iter().enumerate() {
-            on_cores
-                .entry(machine.core_of(p))
-                .or_default()
-                .push(c as u16);
-        }
-
         let of = |key| picoseconds(parameters.get(key));
         let of_us = |key| picoseconds(parameters.get(key) * 1000.0);
         // Hosts count cycles of a clock that all cores share, which is taken as that of the first one.
@@ -271,7 +259,6 @@ impl Model {
             home_node: parameters.get("home_node") as u16,
             transfer_spread: (parameters.get("transfer_spread") * 1024.0) as u64,
             ordered_at_home: machine.directory == Directory::Home,
-            on_cores,
             nodes: machine_cpus
                 .iter()
                 .map(|&p| machine.node_of(p) as u16)
@@ -340,11 +327,10 @@ impl Model {
         self.machine.core_of(a) == self.machine.core_of(b)
     }
 
-    /// The CPUs that were placed on the core of `c`, without it.
+    /// The CPUs on the core of `c`, without it.
     pub(crate) fn others_on_core(&self, c: usize) -> impl Iterator<Item = u16> {
-        let core = self.machine.core_of(self.machine_cpus[c]);
-        let all = self.on_cores.get(&core).into_iter().flatten().copied();
-        all.filter(move |&other| usize::from(other) != c)
+        let on_core = move |&other: &usize| other != c && self.cores[other] == self.cores[c];
+        (0..self.cpus()).filter(on_core).map(|other| other as u16)
     }
 
     /// The core of `c`. All CPUs of a core use the same caches.
