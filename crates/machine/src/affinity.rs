@@ -32,6 +32,20 @@ pub fn allowed() -> io::Result<Vec<usize>> {
     Ok((0..set.len() * WORD).filter(has).collect())
 }
 
+/// Whether this process may use so many CPUs still as before a measurement. If a CPU is taken away, its
+/// threads go on elsewhere, and what they measure is that of neither number.
+///
+/// # Errors
+/// If the number of CPUs is another one, or those of [`allowed`].
+pub fn check(before: usize) -> io::Result<()> {
+    match allowed()?.len() {
+        now if now == before => Ok(()),
+        now => Err(io::Error::other(format!(
+            "this process could use {before} CPUs, and may use {now} now; measure again"
+        ))),
+    }
+}
+
 /// Binds this thread to a CPU.
 ///
 /// # Errors
@@ -52,13 +66,16 @@ pub fn bind(cpu: usize) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{allowed, bind};
+    use super::{allowed, bind, check};
 
     #[test]
     fn a_bound_thread_may_use_one_cpu() {
         let last = *allowed().expect("some CPUs").last().expect("one at least");
         bind(last).expect("it may be used");
         assert_eq!(allowed().expect("one CPU"), [last]);
+        assert!(check(1).is_ok());
+        let fewer = check(2).expect_err("it may use one");
+        assert!(fewer.to_string().contains("2 CPUs"), "{fewer}");
         let missing = bind(100_000).expect_err("no machine has so many");
         assert!(missing.to_string().contains("CPU 100000"), "{missing}");
     }

@@ -47,6 +47,7 @@ pub fn this_machine(progress: impl FnMut(usize, usize)) -> Result<Measured, Erro
     let begin = ticks::of_all();
     let own = probe::own_ticks();
     let mut measured = measure(topology::read(Path::new("/"), &allowed), progress)?;
+    affinity::check(allowed.len()).map_err(|e| Error::Measure(e.to_string()))?;
     let others = (|| {
         let (begin, end) = (begin?, ticks::of_all()?);
         let all = end.all - begin.all;

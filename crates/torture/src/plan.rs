@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use indicatif::ProgressBar;
+use lockworks_machine::affinity;
 use lockworks_measurements::turns;
 
 use crate::contender::Contender;
-use crate::host::{Host, Pin};
+use crate::host::{Host, Pin, allowed_cpus};
 use crate::quota::Quota;
 use crate::results::{Collected, TortureResults};
 use crate::round;
@@ -56,6 +57,7 @@ pub fn usual_reference(contenders: &[Contender]) -> Contender {
 
 /// Measures everything planned. On a terminal, a bar shows the progress; warnings follow.
 pub fn run(plan: &TorturePlan) -> Result<TortureResults> {
+    let allowed = allowed_cpus()?.len();
     let cpus = plan.pin.order()?;
     let quota = match plan.quota {
         Some(percent) => Some(Quota::enter(percent, Host::look()?.cpus)?),
@@ -83,6 +85,7 @@ pub fn run(plan: &TorturePlan) -> Result<TortureResults> {
         }
     }
     bar.finish_and_clear();
+    affinity::check(allowed)?;
     let throttling = quota.as_ref().map(Quota::throttling).transpose()?;
     let results = collected.results(throttling)?;
     for warning in &results.warnings {

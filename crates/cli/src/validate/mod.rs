@@ -11,7 +11,7 @@ use clap::value_parser;
 use itertools::Itertools;
 use lockworks::{LockType, Settings};
 use lockworks_experiments::PublishedTable;
-use lockworks_machine::Machine;
+use lockworks_machine::{Machine, affinity};
 use lockworks_sim::{Placement, Run, Scenario, Sharing, Workload};
 use rayon::prelude::*;
 
@@ -126,6 +126,7 @@ impl ValidateArgs {
         }
         let loop_ns = self.fit_loop(&mut scenario)?;
         let measured = self.measure(&contenders, host.cpus)?;
+        affinity::check(host.cpus)?;
         let cells = self.cells(&scenario, &measured)?;
         let tables = PublishedTable::all()?;
 

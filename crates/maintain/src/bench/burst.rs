@@ -27,6 +27,7 @@ pub struct Burst {
 /// # Errors
 /// If the lock does not exclude.
 pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) -> Result<Burst> {
+    let allowed = affinity::allowed()?.len();
     let mut arena = Arena::new(lock, threads);
     let ready = AtomicUsize::new(0);
     let start = OnceLock::new();
@@ -65,6 +66,7 @@ pub fn run(lock: &'static Lock, threads: usize, cpus: &[usize], time: Duration) 
         (results, end.duration_since(begin).as_secs_f64())
     });
     let results = results?;
+    affinity::check(allowed)?;
     let operations: Vec<u64> = results.iter().map(|result| result.0).collect();
     let total: u64 = operations.iter().sum();
     let counters = arena.counters();
