@@ -630,6 +630,8 @@ mod tests {
             ("broadwell-10-2", 40, 2),
             ("epyc-7351-2", 64, 8),
             ("core-i5-2500k", 4, 1),
+            ("core-i7-7820hq", 8, 1),
+            ("threadripper-1950x", 32, 1),
         ] {
             let m = Machine::find(machine).unwrap();
             assert_eq!((m.cpus(), m.nodes()), (cpus, nodes), "{machine}");
