@@ -18,7 +18,7 @@ fn recording(threads: &[(&str, Steps)]) -> Recording {
             ns,
             kind,
             object: Some(object),
-            place: Some(object),
+            place: Some(thread.min(1) as u32),
             away_ns: 0,
             slept: false,
             mode: 0,
@@ -74,7 +74,13 @@ fn written(directory: &Path, recording: &Recording) -> String {
 
 /// The operations a second of the first row.
 fn rate(arguments: &[&str]) -> f64 {
-    let ran = output(&[&["replay", "--json", "--lock", "glibc"], arguments].concat());
+    let ran = output(
+        &[
+            &["replay", "--json", "--anyway", "--lock", "glibc"],
+            arguments,
+        ]
+        .concat(),
+    );
     assert!(ran.status.success(), "{ran:?}");
     let rate = json(&ran)["rows"][0]["operations_per_second"].as_f64();
     rate.expect("a rate")
@@ -135,12 +141,31 @@ fn a_wait_for_a_condition_ends_with_its_signal() {
             (at + 9_000, Kind::Releases, 0),
         ]
     });
-    let threads = [("signals", signals.collect()), ("waits", waits.collect())];
+    let threads: [(&str, Steps); 2] = [("signals", signals.collect()), ("waits", waits.collect())];
     let file = written(directory.path(), &recording(&threads));
-    // Each turn has one acquisition of the one and two of the other. A turn takes 10 us and a wake-up; without
-    // a wait for the signal, the second thread would have a turn each 2 us.
-    let rate = rate(&[&file]);
-    assert!((240_000.0..310_000.0).contains(&rate), "{rate}");
+    // Each turn has one acquisition of each. A turn takes 10 us and a wake-up; without a wait for the signal,
+    // the second thread would have a turn each 2 us.
+    let alone = rate(&[&file]);
+    assert!((160_000.0..210_000.0).contains(&alone), "{alone}");
+    // With four that wait, each signal still lets one of them go on.
+    let more = rate(&[&file, "--class", "waits=4"]);
+    assert!((160_000.0..210_000.0).contains(&more), "{more}");
+
+    // Broadcasts let all go on, so they do not count: each wait ends with the signal that ended it. To
+    // wake two takes longer.
+    let (signals, waits) = (&threads[0], &threads[1]);
+    let all = |&(ns, kind, object): &(u64, Kind, u32)| match kind {
+        Kind::Signals => (ns, Kind::Broadcasts, object),
+        _ => (ns, kind, object),
+    };
+    let threads = [
+        ("signals", signals.1.iter().map(all).collect()),
+        waits.clone(),
+        ("others", waits.1.clone()),
+    ];
+    let file = written(directory.path(), &recording(&threads));
+    let three = rate(&[&file]);
+    assert!((220_000.0..310_000.0).contains(&three), "{three}");
 }
 
 #[test]

@@ -58,6 +58,9 @@ pub struct SimulationRow {
     pub fairness: Option<f64>,
     /// Waits for the lock, uncontended ones included. None: there was no acquisition.
     pub wait_ns: Option<Latency>,
+    /// The part of the acquisitions for which a thread asked while another had the lock. None: there was no
+    /// acquisition.
+    pub contended: Option<f64>,
     /// Hand-offs to a thread of the same NUMA node.
     pub local_handoffs: u64,
     /// Hand-offs to a thread of another NUMA node.
@@ -130,6 +133,8 @@ fn row(
             .filter(|seconds| seconds.is_finite()),
         fairness: fairness(&outcome.operations),
         wait_ns: Latency::of(&outcome.waits),
+        contended: (outcome.acquisitions > 0)
+            .then(|| outcome.contended as f64 / outcome.acquisitions as f64),
         local_handoffs: outcome.handoffs.local,
         remote_handoffs: outcome.handoffs.remote,
         reacquisitions: outcome.handoffs.reacquisitions,

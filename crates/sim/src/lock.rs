@@ -31,6 +31,9 @@ pub(crate) struct SimLock {
     last: Cell<Option<(usize, u16)>>,
     handoffs: Cell<Handoffs>,
     acquisitions: Cell<u64>,
+    contended: Cell<u64>,
+    /// When it was released last.
+    released: Cell<u64>,
     violations: Cell<u64>,
 }
 
@@ -53,6 +56,8 @@ impl SimLock {
             last: Cell::new(None),
             handoffs: Cell::default(),
             acquisitions: Cell::new(0),
+            contended: Cell::new(0),
+            released: Cell::new(0),
             violations: Cell::new(0),
         }
     }
@@ -96,6 +101,7 @@ impl SimLock {
         with(|c| {
             c.engine.note_lock(false);
             c.engine.note(Activity::Releases(self.address));
+            self.released.set(c.engine.time());
         });
         // SAFETY: as in `acquire`, and this thread has acquired the lock.
         unsafe { self.kind.unlock(self.address as *mut u8, self.node(thread)) };
@@ -148,6 +154,9 @@ impl SimLock {
             c.engine.note(Activity::Holds(self.address));
             let now = c.engine.time();
             c.waited[thread] += now - since;
+            let was_held = self.released.get() > since;
+            self.contended
+                .set(self.contended.get() + u64::from(was_held));
             if now >= c.warm_up {
                 c.waits.saturating_record((now - since) / 1000);
             }
@@ -191,6 +200,10 @@ impl SimLock {
 
     pub(crate) fn violations(&self) -> u64 {
         self.violations.get()
+    }
+
+    pub(crate) fn contended(&self) -> u64 {
+        self.contended.get()
     }
 
     pub(crate) fn acquisitions(&self) -> u64 {

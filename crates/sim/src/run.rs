@@ -75,6 +75,8 @@ pub struct SimulationOutcome {
     pub events: Vec<(&'static str, u64)>,
     /// The number of acquisitions of the locks under test, warm-up included.
     pub acquisitions: u64,
+    /// Those of them for which a thread asked before the lock was released last.
+    pub contended: u64,
     /// The wait for each acquisition in the measured time, in nanoseconds. The locked paths of
     /// lockrefs are included.
     pub waits: Histogram<u64>,
@@ -331,6 +333,7 @@ impl Run<'_> {
             }),
             violations: locks.iter().map(|l| l.violations()).sum(),
             acquisitions: locks.iter().map(|l| l.acquisitions()).sum(),
+            contended: locks.iter().map(|l| l.contended()).sum(),
             events: hooks::event_names()
                 .zip(context.events.iter().copied())
                 .collect(),

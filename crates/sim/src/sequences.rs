@@ -3,10 +3,11 @@
 //!
 //! The code of a recorded thread does not run, so what it would decide is as it was: the order of its
 //! acquisitions, and the time between them. A wait for a condition ends when the thread that ended it
-//! has come as far as it was then.
+//! has come as far as it was then; or, where the condition behaves as a counter (the items of a queue, the room
+//! in it), there is one exactly if the counter is 0.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use lockworks::LockType;
 
@@ -35,8 +36,17 @@ pub enum Act {
     Release(u32),
     /// Releases a lock that it has acquired as a reader.
     ReleaseRead(u32),
-    /// Signals a condition.
+    /// Signals a condition, for the waits that name this thread.
     Signal,
+    /// Adds one to the counter of a condition, and wakes one that waits for it.
+    Give(u32),
+    /// Takes one from the counter of a condition. As long as it is 0, waits without the lock.
+    Take {
+        /// The condition.
+        condition: u32,
+        /// The lock, which the thread has.
+        lock: u32,
+    },
     /// Waits until another thread of the recording has signalled this often since the beginning of its
     /// sequence. If that thread does not run, it waits for the time that it had waited, in nanoseconds.
     Await {
@@ -111,6 +121,8 @@ pub struct Sequences {
     pub lanes: Vec<Lane>,
     /// The locks.
     pub locks: Vec<Lock>,
+    /// Of each condition that counts, the counter at the beginning.
+    pub counters: Vec<u64>,
     /// The classes. Each thread is in one.
     pub classes: Vec<Class>,
     /// The CPUs that other work takes, which uses no lock.
@@ -208,6 +220,7 @@ impl Sequences {
         });
         Box::new(Replay {
             lanes: self.lanes.clone(),
+            conditions: self.counters.iter().map(Condition::new).collect(),
             ns: self.ns,
             busy: self.busy / self.busy.ceil().max(1.0),
             locks,
@@ -229,6 +242,21 @@ struct Piece {
     lines: Vec<usize>,
 }
 
+/// A condition that counts.
+struct Condition {
+    counter: Cell<u64>,
+    waiting: RefCell<VecDeque<usize>>,
+}
+
+impl Condition {
+    fn new(counter: &u64) -> Self {
+        Self {
+            counter: Cell::new(*counter),
+            waiting: RefCell::default(),
+        }
+    }
+}
+
 /// A simulated thread.
 struct Thread {
     copy: Copy,
@@ -245,6 +273,7 @@ struct Thread {
 /// The program of a recording.
 struct Replay {
     lanes: Vec<Lane>,
+    conditions: Vec<Condition>,
     ns: f64,
     /// The part of its time that a thread of other work computes.
     busy: f64,
@@ -290,9 +319,38 @@ impl Replay {
             };
             let (_, woken) = waiting.swap_remove(at);
             drop(waiting);
-            let word = self.threads[woken].word;
-            write(word, 4, 1);
-            unpark(word);
+            self.wake(woken);
+        }
+    }
+
+    fn wake(&self, thread: usize) {
+        let word = self.threads[thread].word;
+        write(word, 4, 1);
+        unpark(word);
+    }
+
+    fn give(&self, condition: u32) {
+        let condition = &self.conditions[condition as usize];
+        condition.counter.set(condition.counter.get() + 1);
+        let woken = condition.waiting.borrow_mut().pop_front();
+        if let Some(woken) = woken {
+            self.wake(woken);
+        }
+    }
+
+    fn take(&self, thread: usize, condition: u32, lock: u32) {
+        let condition = &self.conditions[condition as usize];
+        loop {
+            if let Some(less) = condition.counter.get().checked_sub(1) {
+                return condition.counter.set(less);
+            }
+            let word = self.threads[thread].word;
+            write(word, 4, 0);
+            condition.waiting.borrow_mut().push_back(thread);
+            let lock = &self.piece(lock, thread).lock;
+            lock.release(thread);
+            park(word, 0);
+            lock.acquire(thread);
         }
     }
 
@@ -349,6 +407,8 @@ impl Program for Replay {
                 Act::Release(lock) => self.piece(lock, thread).lock.release(thread),
                 Act::ReleaseRead(lock) => self.piece(lock, thread).lock.release_read(thread),
                 Act::Signal => self.signal(thread),
+                Act::Give(condition) => self.give(condition),
+                Act::Take { condition, lock } => self.take(thread, condition, lock),
                 Act::Await { lane, signals, ns } => {
                     let copies = (0..=copy).rev().map(|copy| (lane, copy));
                     match copies.filter_map(|copy| self.index.get(&copy)).next() {
@@ -401,6 +461,7 @@ mod tests {
             ghz: 1.0,
             lanes: vec![Lane::default(); lanes as usize],
             locks: Vec::new(),
+            counters: Vec::new(),
             classes,
             busy: 0.0,
         }

@@ -153,6 +153,7 @@ struct SelfCheck {
 #[derive(Serialize)]
 struct Replayed {
     operations_per_second: f64,
+    contended: f64,
     wait_p99_ns: f64,
 }
 
@@ -175,10 +176,17 @@ pub fn command(args: &ReplayArgs) -> Result<ExitCode> {
         (None, Some(own)) => own.clone(),
         (None, None) => anyhow::bail!("the recording has no machine; name one: --machine"),
     };
-    let wanted = Wanted {
-        operation: args.operation.as_deref(),
+    let operation = args.operation.as_deref();
+    let threads = |without_steps| {
+        let wanted = Wanted {
+            operation,
+            without_steps,
+        };
+        Threads::of(&recording, own.as_ref(), &wanted)
     };
-    let threads = Threads::of(&recording, own.as_ref(), &wanted);
+    // The recording took time of the program that was measured.
+    let as_it_was = threads(false);
+    let threads = threads(true);
     ensure!(
         threads.measured.operations_per_second > 0.0,
         "no thread acquired a lock{} over and over; record more",
@@ -189,7 +197,7 @@ pub fn command(args: &ReplayArgs) -> Result<ExitCode> {
     );
     let check = own
         .as_ref()
-        .map(|own| SelfCheck::of(&threads, own, &recording))
+        .map(|own| SelfCheck::of(&as_it_was, own, &recording))
         .transpose()?;
     let before = check.as_ref().map(SelfCheck::text).unwrap_or_default();
     if let Some(check) = check.as_ref().filter(|check| check.off.abs() > BELIEVABLE)
@@ -347,6 +355,7 @@ impl SelfCheck {
         Ok(Self {
             replayed: Replayed {
                 operations_per_second: row.operations_per_second,
+                contended: row.contended.unwrap_or(0.0),
                 wait_p99_ns: row.wait_ns.map_or(0.0, |wait| wait.p99 as f64),
             },
             off,
@@ -372,7 +381,7 @@ impl SelfCheck {
         };
         format!(
             "Recorded: {} for {:.2} s, {} operations/s, {} contended, 1 wait of 100 over {}.\n\
-             Replayed as it was: {} operations/s ({:+.0} %), 1 wait of 100 over {}.\n{reasons}",
+             Replayed as it was: {} operations/s ({:+.0} %), {} contended, 1 wait of 100 over {}.\n{reasons}",
             counted(self.threads as u64, "thread"),
             self.seconds,
             rate(measured.operations_per_second),
@@ -380,6 +389,7 @@ impl SelfCheck {
             nanoseconds(measured.wait_p99_ns),
             rate(self.replayed.operations_per_second),
             100.0 * self.off,
+            percent(self.replayed.contended),
             nanoseconds(self.replayed.wait_p99_ns as u64),
         )
     }

@@ -68,6 +68,8 @@ pub struct OfRecorded {
 pub struct Wanted<'a> {
     /// The place whose acquisitions are the operations. None: all acquisitions are.
     pub operation: Option<&'a str>,
+    /// Whether the time that the recording itself took is left out.
+    pub without_steps: bool,
 }
 
 /// A thread that uses no lock for more pieces does something else meanwhile.
@@ -171,15 +173,17 @@ impl Held {
     fn step(&mut self, step: &Step) -> bool {
         let object = step.object.unwrap_or(u32::MAX);
         match step.kind {
-            Kind::Acquires => self.locks.push(object),
+            Kind::Acquires => {
+                self.locks.push(object);
+                self.waits = false;
+            }
             Kind::Releases => {
                 let at = self.locks.iter().rposition(|lock| *lock == object);
                 at.map(|at| self.locks.remove(at));
                 return at.is_some();
             }
+            // Until it has the mutex again.
             Kind::Awaits => self.waits = true,
-            // The step that acquires the mutex follows.
-            Kind::Woken | Kind::Expired => self.waits = false,
             _ => {}
         }
         false
@@ -260,6 +264,153 @@ struct Acquisition {
     step: Taken,
     /// The time until the release. None: the thread did other things meanwhile.
     held: Option<u64>,
+}
+
+/// Conditions that behave as counters: each signal adds one, and each pass of certain places takes one, after a
+/// wait if there is none. So do the items of a queue, and the room in it.
+#[derive(Default)]
+struct Counters {
+    /// The acquisition that begins each pass, by thread and step, and the number of the counter.
+    passes: HashMap<(usize, usize), u32>,
+    /// Steps of waits, which the passes stand for.
+    steps_of_waits: HashSet<(usize, usize)>,
+    /// The number of each condition's counter.
+    numbers: BTreeMap<u32, u32>,
+    /// Each counter at the beginning of the window.
+    at_begin: Vec<u64>,
+}
+
+/// A pass of a place at which threads wait for a condition.
+struct Pass {
+    step: Taken,
+    /// When it took one from the counter.
+    took: u64,
+    /// When it began to wait. None: it did not.
+    waited: Option<u64>,
+    /// The steps of its waits.
+    waits: Range<usize>,
+}
+
+/// The share of waits that must be at the same count.
+const AGREE: f64 = 0.9;
+
+impl Counters {
+    fn of(threads: &[&[Step]], window: &Range<u64>) -> Self {
+        // By condition: the places of acquisitions after which threads waited.
+        let mut places: BTreeMap<u32, HashSet<Option<u32>>> = BTreeMap::new();
+        for steps in threads {
+            let mut place = None;
+            for (at, step) in steps.iter().enumerate() {
+                match (step.kind, step.object) {
+                    (Kind::Acquires, _) if !is_after_condition(steps, at) => place = step.place,
+                    (Kind::Awaits, Some(condition)) => {
+                        places.entry(condition).or_default().insert(place);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let mut counters = Self::default();
+        for (condition, places) in places {
+            let others = places.iter().any(Option::is_none);
+            let passes = passes(threads, condition, &places);
+            let mut signals = Vec::new();
+            for step in threads.iter().flat_map(|steps| steps.iter()) {
+                if step.object == Some(condition) {
+                    match step.kind {
+                        Kind::Signals => signals.push(step.ns),
+                        // More than one may go on, or none.
+                        Kind::Broadcasts | Kind::Expired if window.contains(&step.ns) => {
+                            signals.clear();
+                            break;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            if others || signals.is_empty() {
+                continue;
+            }
+            signals.sort_unstable();
+            if let Some(at_begin) = counter(&passes, &signals, window) {
+                let number = counters.at_begin.len() as u32;
+                counters.numbers.insert(condition, number);
+                counters.at_begin.push(at_begin);
+                for pass in passes {
+                    let Taken { thread, at } = pass.step;
+                    counters.passes.insert((thread, at), number);
+                    let waits = pass.waits.map(|at| (thread, at));
+                    counters.steps_of_waits.extend(waits);
+                }
+            }
+        }
+        counters
+    }
+}
+
+/// Whether a step acquires the mutex at the end of a wait for a condition.
+fn is_after_condition(steps: &[Step], at: usize) -> bool {
+    let before = at.checked_sub(1).map(|at| steps[at].kind);
+    matches!(before, Some(Kind::Woken | Kind::Expired))
+}
+
+/// The passes of the places of a condition.
+fn passes(threads: &[&[Step]], condition: u32, places: &HashSet<Option<u32>>) -> Vec<Pass> {
+    let mut passes: Vec<Pass> = Vec::new();
+    for (thread, steps) in threads.iter().enumerate() {
+        let mut is_open = false;
+        for (at, step) in steps.iter().enumerate() {
+            match step.kind {
+                Kind::Acquires if is_after_condition(steps, at) => {
+                    let of = steps[at - 1].object;
+                    if let Some(pass) = passes
+                        .last_mut()
+                        .filter(|_| is_open && of == Some(condition))
+                    {
+                        pass.took = step.ns;
+                        pass.waits.end = at + 1;
+                    }
+                }
+                Kind::Acquires => {
+                    is_open = places.contains(&step.place);
+                    if is_open {
+                        passes.push(Pass {
+                            step: Taken { thread, at },
+                            took: step.ns,
+                            waited: None,
+                            waits: at + 1..at + 1,
+                        });
+                    }
+                }
+                Kind::Awaits if step.object == Some(condition) && is_open => {
+                    let pass = passes.last_mut().expect("one is open");
+                    if pass.waited.is_none() {
+                        pass.waited = Some(step.ns);
+                        pass.waits.start = at;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    passes
+}
+
+/// The counter at the beginning of the window, if there is one that is the same, 0, at nearly all waits.
+fn counter(passes: &[Pass], signals: &[u64], window: &Range<u64>) -> Option<u64> {
+    let mut took: Vec<u64> = passes.iter().map(|pass| pass.took).collect();
+    took.sort_unstable();
+    let balance = |ns: u64| {
+        let given = signals.partition_point(|at| *at < ns) as i64;
+        given - took.partition_point(|at| *at < ns) as i64
+    };
+    let waits = passes.iter().filter_map(|pass| pass.waited);
+    let mut at_waits: Vec<i64> = waits.map(balance).collect();
+    at_waits.sort_unstable();
+    let none = *at_waits.get(at_waits.len() / 2)?;
+    let agree = at_waits.iter().filter(|at| (*at - none).abs() <= 1).count();
+    let is_one = agree as f64 >= AGREE * at_waits.len() as f64;
+    is_one.then(|| (balance(window.start) - none).max(0) as u64)
 }
 
 /// The lines behind a lock that move, and the CPU of the holder before each acquisition.
@@ -400,6 +551,7 @@ impl Threads {
         let window = window(recording);
         let threads: Vec<&[Step]> = recording.by_thread().map(|(_, steps)| steps).collect();
         let signals = Signals::of(&threads);
+        let counters = Counters::of(&threads, &window);
         let lines = Lines::of(&threads, machine.and_then(transfer_ns));
         let chains = chains(recording, &threads, &window);
         let mut lane_of = HashMap::new();
@@ -421,6 +573,7 @@ impl Threads {
             threads: &threads,
             window: &window,
             signals: &signals,
+            counters: &counters,
             lines: &lines,
             transfer_ns: machine.and_then(transfer_ns).unwrap_or(0.0),
             lane_of: &lane_of,
@@ -451,6 +604,7 @@ impl Threads {
             ghz: machine.map_or(1.0, |machine| machine.clock_ghz(0)),
             lanes,
             locks: Vec::new(),
+            counters: counters.at_begin.clone(),
             classes: classes(&chains, all),
             busy: recording.other_cpus,
         };
@@ -490,7 +644,8 @@ impl Threads {
             if let Act::Acquire(lock)
             | Act::Read(lock)
             | Act::Release(lock)
-            | Act::ReleaseRead(lock) = act
+            | Act::ReleaseRead(lock)
+            | Act::Take { lock, .. } = act
             {
                 *lock = numbers[lock];
             }
@@ -595,6 +750,7 @@ struct Maker<'a> {
     threads: &'a [&'a [Step]],
     window: &'a Range<u64>,
     signals: &'a Signals,
+    counters: &'a Counters,
     lines: &'a Lines,
     transfer_ns: f64,
     lane_of: &'a HashMap<usize, OfThread>,
@@ -644,6 +800,14 @@ impl Maker<'_> {
                 });
             }
             let object = step.object.unwrap_or(u32::MAX);
+            if self.counters.steps_of_waits.contains(&(thread, at)) {
+                if step.kind == Kind::Acquires {
+                    self.until(thread, at, next, true, &mut to_spare, lane);
+                } else {
+                    self.times.waiting += next.ns - step.ns;
+                }
+                continue;
+            }
             match step.kind {
                 Kind::Acquires => {
                     let reads = step.mode == 1;
@@ -652,7 +816,11 @@ impl Maker<'_> {
                         true => Act::Read(object),
                         false => Act::Acquire(object),
                     });
-                    if self.counts(step) {
+                    if let Some(&condition) = self.counters.passes.get(&(thread, at)) {
+                        let lock = object;
+                        lane.acts.push(Act::Take { condition, lock });
+                    }
+                    if self.counts(step) && !is_after_condition(steps, at) {
                         lane.acts.push(Act::Operation);
                         self.operations += 1;
                     }
@@ -685,7 +853,10 @@ impl Maker<'_> {
                 }
                 Kind::Signals | Kind::Broadcasts => {
                     lane.signals += 1;
-                    lane.acts.push(Act::Signal);
+                    lane.acts.push(match self.counters.numbers.get(&object) {
+                        Some(&condition) => Act::Give(condition),
+                        None => Act::Signal,
+                    });
                 }
                 _ => {}
             }
@@ -750,7 +921,10 @@ impl Maker<'_> {
             self.times.preempted += away;
         }
         self.times.computing += passed - away;
-        let steps_take = self.recording.step_ns[usize::from(!holds)] as f64;
+        let steps_take = match self.wanted.without_steps {
+            true => self.recording.step_ns[usize::from(!holds)] as f64,
+            false => 0.0,
+        };
         let mut computed = ((passed - away) as f64 - steps_take).max(0.0);
         if holds {
             let spared = to_spare.min(computed);
