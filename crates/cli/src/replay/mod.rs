@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use self::change::Change;
 use self::threads::{Measured, OfRecorded, Threads, Wanted};
-use crate::sim::{self, Printing};
+use crate::sim::{self, Printing, SimulationResults};
 
 /// Simulate a recorded program: with other locks, on another machine, with more threads
 #[derive(clap::Args)]
@@ -157,6 +157,153 @@ struct Replayed {
     wait_p99_ns: f64,
 }
 
+/// A recording that has been read.
+struct Opened {
+    recording: Recording,
+    threads: Threads,
+    /// The machine to simulate.
+    machine: Machine,
+    /// None: the recording does not say what machine it is from.
+    check: Option<SelfCheck>,
+}
+
+impl ReplayArgs {
+    /// Reads the recording, and replays it as it was.
+    fn open(&self) -> Result<Opened> {
+        let recording = Recording::open(&self.recording)?;
+        let own = recording.machine.as_ref();
+        let own = own.map(|text| Machine::parse(text, "the machine of the recording"));
+        let own = own.transpose()?;
+        let machine = match (&self.machine, &own) {
+            (Some(name), _) => Machine::find(name)?,
+            (None, Some(own)) => own.clone(),
+            (None, None) => anyhow::bail!("the recording has no machine; name one: --machine"),
+        };
+        let operation = self.operation.as_deref();
+        let threads = |without_steps| {
+            let wanted = Wanted {
+                operation,
+                without_steps,
+            };
+            Threads::of(&recording, own.as_ref(), &wanted)
+        };
+        // The recording took time of the program that was measured.
+        let as_it_was = threads(false);
+        let threads = threads(true);
+        ensure!(
+            threads.measured.operations_per_second > 0.0,
+            "no thread acquired a lock{} over and over; record more",
+            match operation {
+                Some(place) => format!(" in {place}"),
+                None => String::new(),
+            }
+        );
+        let check = own
+            .as_ref()
+            .map(|own| SelfCheck::of(&as_it_was, own, &recording))
+            .transpose()?;
+        Ok(Opened {
+            recording,
+            threads,
+            machine,
+            check,
+        })
+    }
+
+    /// What is to be simulated, and the lock that others are compared with.
+    fn plan(&self, opened: &Opened) -> Result<(SimulationPlan, &'static str)> {
+        let Opened {
+            recording,
+            threads,
+            machine,
+            ..
+        } = opened;
+        let (locks, changes) = change::locks(&self.lock)?;
+        let mut sequences = threads.sequences.clone();
+        sequences.busy = 0.0;
+        let holds = self.hold.iter().map(|text| Change::hold(text));
+        let splits = self.split.iter().map(|text| Change::split(text));
+        for change in changes.into_iter().map(Ok).chain(holds).chain(splits) {
+            change?.apply(&mut sequences, &threads.locks)?;
+        }
+        for class in &self.class {
+            change::class(&mut sequences, class)?;
+        }
+        let numbers = match self.threads.as_slice() {
+            [] => vec![sequences.recorded()],
+            numbers => numbers.to_vec(),
+        };
+        for number in &numbers {
+            let least = sequences.least();
+            ensure!(
+                *number >= least,
+                "{number} threads are too few for the recording, which needs {least}: {}",
+                classes(&sequences)
+            );
+            ensure!(
+                *number <= comparison::MOST_THREADS,
+                "{number} threads are too many to simulate; ask for at most {}",
+                comparison::MOST_THREADS
+            );
+        }
+        let name = self.recording.display().to_string();
+        let program = recording.command.iter().format(" ");
+        let title = format!("{program} as recorded in {name}");
+        let cpus = match (&self.machine, machine.cpus()) {
+            (None, cpus) => cpus.min(recording.cpus),
+            (Some(_), cpus) => cpus,
+        };
+        let workload = Workload::recorded(&name, &title, sequences);
+        let plan = SimulationPlan {
+            locks,
+            threads: numbers,
+            ms: self.ms.unwrap_or_else(|| virtual_ms(threads)),
+            seeds: self.seeds.unwrap_or(if self.doubt { 40 } else { 3 }),
+            doubt: self.doubt.then(Doubt::default),
+            ..plan(machine.clone(), workload, cpus)
+        };
+        let reference = match plan.locks.iter().any(|lock| lock.name() == "futex") {
+            true => "futex",
+            false => sim::reference(None, &plan.locks)?,
+        };
+        Ok((plan, reference))
+    }
+
+    /// The results, for a page.
+    ///
+    /// # Errors
+    ///
+    /// Also if the replay of the recording as it was is not to be believed.
+    pub fn results(&self) -> Result<SimulationResults> {
+        let opened = self.open()?;
+        if let Some(check) = opened.check.as_ref().filter(|check| !check.is_believable()) {
+            anyhow::bail!("{}", check.text().replace('\n', " ").trim());
+        }
+        let (plan, reference) = self.plan(&opened)?;
+        let rows = comparison::run(&plan, |_| ());
+        let rows = rows.into_iter().collect::<Result<_>>()?;
+        let before = opened.before()?;
+        Ok(sim::results(&plan, reference, rows, Some(&before)))
+    }
+}
+
+impl Opened {
+    /// What is said before the results, as text and as JSON.
+    fn before(&self) -> Result<(String, serde_json::Value)> {
+        let check = self.check.as_ref();
+        let moves = self.threads.moves;
+        let few = (moves < MOVES).then(|| {
+            format!(
+                "Only {moves} hand-offs between CPUs were recorded: too few to say which lines move, so on a \
+                 bigger machine it may be slower than this.\n"
+            )
+        });
+        let text = check.map(SelfCheck::text).unwrap_or_default() + &few.unwrap_or_default();
+        let json = serde_json::to_value(check).context("a value")?;
+        Ok((format!("{}\n", terminal::prose(&text)), json))
+    }
+}
+
 /// Runs the command.
 pub fn command(args: &ReplayArgs) -> Result<ExitCode> {
     let printing = Printing {
@@ -167,125 +314,24 @@ pub fn command(args: &ReplayArgs) -> Result<ExitCode> {
         before: None,
     };
     printing.check()?;
-    let recording = Recording::open(&args.recording)?;
-    let own = recording.machine.as_ref();
-    let own = own.map(|text| Machine::parse(text, "the machine of the recording"));
-    let own = own.transpose()?;
-    let machine = match (&args.machine, &own) {
-        (Some(name), _) => Machine::find(name)?,
-        (None, Some(own)) => own.clone(),
-        (None, None) => anyhow::bail!("the recording has no machine; name one: --machine"),
-    };
-    let operation = args.operation.as_deref();
-    let threads = |without_steps| {
-        let wanted = Wanted {
-            operation,
-            without_steps,
-        };
-        Threads::of(&recording, own.as_ref(), &wanted)
-    };
-    // The recording took time of the program that was measured.
-    let as_it_was = threads(false);
-    let threads = threads(true);
-    ensure!(
-        threads.measured.operations_per_second > 0.0,
-        "no thread acquired a lock{} over and over; record more",
-        match &args.operation {
-            Some(place) => format!(" in {place}"),
-            None => String::new(),
-        }
-    );
-    let check = own
-        .as_ref()
-        .map(|own| SelfCheck::of(&as_it_was, own, &recording))
-        .transpose()?;
-    let before = check.as_ref().map(SelfCheck::text).unwrap_or_default();
-    if let Some(check) = check.as_ref().filter(|check| check.off.abs() > BELIEVABLE)
-        && !args.anyway
-    {
-        if args.json {
-            let json = serde_json::json!({ "recording": check });
-            printing
-                .destination
-                .write(&lockworks_ui::output::json(&json)?)?;
-        } else {
-            printing.destination.write(terminal::prose(&before))?;
-        }
+    let opened = args.open()?;
+    let before = opened.before()?;
+    let is_believable = opened.check.as_ref().is_none_or(SelfCheck::is_believable);
+    if !is_believable && !args.anyway {
+        let json = serde_json::json!({ "recording": before.1 });
+        let json = lockworks_ui::output::json(&json)?;
+        printing.destination.write(match args.json {
+            true => &json,
+            false => before.0.trim_end(),
+        })?;
         eprintln!(
             "lockworks: the replay is off by more than 20 %, so it has no answer; --anyway gives one"
         );
         return Ok(ExitCode::FAILURE);
     }
-    let (locks, changes) = change::locks(&args.lock)?;
-    let mut sequences = threads.sequences.clone();
-    sequences.busy = 0.0;
-    let changes = changes
-        .into_iter()
-        .map(Ok)
-        .chain(args.hold.iter().map(|text| Change::hold(text)))
-        .chain(args.split.iter().map(|text| Change::split(text)));
-    for change in changes {
-        change?.apply(&mut sequences, &threads.locks)?;
-    }
-    for class in &args.class {
-        change::class(&mut sequences, class)?;
-    }
-    let numbers = match args.threads.as_slice() {
-        [] => vec![sequences.recorded()],
-        numbers => numbers.to_vec(),
-    };
-    for number in &numbers {
-        let least = sequences.least();
-        ensure!(
-            *number >= least,
-            "{number} threads are too few for the recording, which needs {least}: {}",
-            classes(&sequences)
-        );
-        ensure!(
-            *number <= comparison::MOST_THREADS,
-            "{number} threads are too many to simulate; ask for at most {}",
-            comparison::MOST_THREADS
-        );
-    }
-    let name = args.recording.display().to_string();
-    let title = format!(
-        "{} as recorded in {name}",
-        recording.command.iter().format(" ")
-    );
-    let cpus = match (&args.machine, machine.cpus()) {
-        (None, cpus) => cpus.min(recording.cpus),
-        (Some(_), cpus) => cpus,
-    };
-    let plan = SimulationPlan {
-        locks,
-        threads: numbers,
-        ms: args.ms.unwrap_or_else(|| virtual_ms(&threads)),
-        seeds: args.seeds.unwrap_or(if args.doubt { 40 } else { 3 }),
-        doubt: args.doubt.then(Doubt::default),
-        ..plan(machine, Workload::recorded(&name, &title, sequences), cpus)
-    };
-    let reference = match plan.locks.iter().any(|lock| lock.name() == "futex") {
-        true => "futex",
-        false => sim::reference(None, &plan.locks)?,
-    };
-    let json = serde_json::to_value(&check).context("a value")?;
-    let few = args.machine.is_some() && threads.moves < MOVES;
-    let few = few.then(|| {
-        format!(
-            "Only {} hand-offs between CPUs were recorded: too few to say which lines move, so a bigger machine \
-             may be slower than this.\n",
-            threads.moves
-        )
-    });
-    let before = format!("{before}{}\n", few.unwrap_or_default());
-    sim::simulate(
-        plan,
-        reference,
-        Printing {
-            before: Some((terminal::prose(&before), json)),
-            ..printing
-        },
-    )
+    let (plan, reference) = args.plan(&opened)?;
+    let before = Some(before);
+    sim::simulate(plan, reference, Printing { before, ..printing })
 }
 
 /// The classes of threads, in words.
@@ -332,6 +378,10 @@ fn plan(machine: Machine, workload: Workload, cpus: usize) -> SimulationPlan {
 }
 
 impl SelfCheck {
+    fn is_believable(&self) -> bool {
+        self.off.abs() <= BELIEVABLE
+    }
+
     fn of(threads: &Threads, machine: &Machine, recording: &Recording) -> Result<Self> {
         let number = threads.sequences.recorded();
         let workload = Workload::recorded("recording", "", threads.sequences.clone());
@@ -371,8 +421,8 @@ impl SelfCheck {
     /// The check in words.
     fn text(&self) -> String {
         let measured = &self.measured;
-        let reasons = match (self.off.abs() > BELIEVABLE, self.reasons.as_slice()) {
-            (true, reasons @ [_, ..]) => format!("What it cannot know: {}.\n", reasons.join("; ")),
+        let reasons = match (self.is_believable(), self.reasons.as_slice()) {
+            (false, reasons @ [_, ..]) => format!("What it cannot know: {}.\n", reasons.join("; ")),
             _ => String::new(),
         };
         let rate = |rate: f64| match rate < 1e5 {

@@ -48,7 +48,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// The results of a command, which `file` is to have as a text. None: there are none.
+    /// The results of a command, which `file` is to have as a text. None: there are none. The program follows
+    /// a command that ends with `--`.
     pub fn add<Options: Args, Results: Draw>(
         &mut self,
         file: &str,
@@ -77,10 +78,11 @@ impl<'a> Evidence<'a> {
 
     fn parse<Options: Args>(&self, command: &str) -> Result<Options> {
         let words = shlex::split(command).context("the command ends within quotes")?;
-        let separator = self.program.first().map(|_| OsString::from("--"));
-        let words = words.into_iter().map(OsString::from).chain(separator);
+        let has_program = words.last().is_some_and(|word| word == "--");
+        let program = self.program.iter().filter(|_| has_program).cloned();
         let options = Options::augment_args(Command::new("lockworks"));
-        let matches = options.try_get_matches_from(words.chain(self.program.iter().cloned()))?;
+        let words = words.into_iter().map(OsString::from);
+        let matches = options.try_get_matches_from(words.chain(program))?;
         Ok(Options::from_arg_matches(&matches)?)
     }
 
@@ -88,16 +90,13 @@ impl<'a> Evidence<'a> {
     fn shown(&self, command: &str) -> String {
         let directory = format!("{}/", self.directory.display());
         let command = format!("lockworks {}", command.replace(&directory, ""));
-        if self.program.is_empty() {
+        if !command.ends_with(" --") {
             return command;
         }
         let words = self.program.iter().map(|word| word.to_string_lossy());
         let words: Vec<_> = words.collect();
         let quoted = shlex::try_join(words.iter().map(AsRef::as_ref));
-        format!(
-            "{command} -- {}",
-            quoted.unwrap_or_else(|_| words.join(" "))
-        )
+        format!("{command} {}", quoted.unwrap_or_else(|_| words.join(" ")))
     }
 }
 

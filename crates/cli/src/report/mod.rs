@@ -21,11 +21,14 @@ use self::evidence::{Evidence, Found, Part};
 use crate::check::options::Options as CheckOptions;
 use crate::check::{self, CheckReport, CheckReports};
 use crate::machines::{MachinesArgs, MachinesCommand};
+use crate::replay::ReplayArgs;
 use crate::reproduce::{OneTable, ReproduceArgs, Tables};
 use crate::torture::TortureArgs;
 use lockworks_preload::Program;
 use lockworks_preload::compare::{CompareArgs, Comparison};
 use lockworks_profile::ProfileArgs;
+use lockworks_profile::recording::RecordArgs;
+use lockworks_sim::comparison::doubled;
 use lockworks_sweep::regret::{RegretArgs, RegretReport};
 use lockworks_torture::{Host, TortureResults};
 use lockworks_ui::output;
@@ -43,8 +46,8 @@ pub struct ReportArgs {
     output: PathBuf,
 
     /// Answer for this machine instead of the one that this runs on: one of `lockworks machines`, or
-    /// a file that describes one. Nothing is measured then
-    #[arg(short, long, value_name = "NAME|PATH", conflicts_with = "program")]
+    /// a file that describes one. Nothing is measured then but a program
+    #[arg(short, long, value_name = "NAME|PATH")]
     machine: Option<String>,
 
     /// Simulate one published table only, and make one small check: minutes less
@@ -73,12 +76,12 @@ made it and its data to download. It has light and dark colours, and can be prin
 
 Without options it takes about two minutes, with --quick half as long: it measures locks and the \
 machine, predicts the same and compares, checks locks, and simulates published tables. With a machine it simulates five workloads on it, with one \
-thread to all CPUs. With a program it finds the program's hot mutexes, and runs it with other locks.
+thread to all CPUs. With a program it finds the program's hot mutexes, runs it with other locks, and replays it on the machine.
 
 Examples:
   lockworks report --quick
   lockworks report --machine epyc-9654-nps4 -o epyc.html --data epyc
-  lockworks report -o server.html -- ./server --threads 8";
+  lockworks report -o server.html --machine epyc-9654-nps4 -- ./server --threads 8";
 
 /// Runs the command.
 pub fn command(args: &ReportArgs) -> Result<ExitCode> {
@@ -163,16 +166,21 @@ fn found<R: Serialize>(results: R, failure: Option<String>) -> Result<Found<R>> 
 impl ReportArgs {
     /// Which lock a program should take.
     fn for_program(&self, directory: &Path) -> Result<(Heading, Vec<Part>)> {
-        let mut evidence = Evidence::new(directory, &self.program, 2);
+        let mut evidence = Evidence::new(directory, &self.program, 4);
         let hot = "finding hot mutexes";
-        evidence.add("profile.json", hot, "profile", |mut args: ProfileArgs| {
-            args.is_part = true;
-            let (report, _, status) = args.profile()?;
-            let failure = (!status.success()).then(|| format!("it ended with {status}"));
-            found(report, failure)
-        });
+        evidence.add(
+            "profile.json",
+            hot,
+            "profile --",
+            |mut args: ProfileArgs| {
+                args.is_part = true;
+                let (report, _, status) = args.profile()?;
+                let failure = (!status.success()).then(|| format!("it ended with {status}"));
+                found(report, failure)
+            },
+        );
         let locks = parking().filter(|&lock| lock != GLIBC).join(",");
-        let command = format!("compare --lock {locks} --rounds 7");
+        let command = format!("compare --lock {locks} --rounds 7 --");
         let turns = "running the program with other locks";
         let compared = evidence.add("compare.json", turns, &command, |args: CompareArgs| {
             let (program, library, comparison) = args.prepare()?;
@@ -182,6 +190,29 @@ impl ReportArgs {
             let failure = results.failures().last();
             let json = output::json(&results.report())?;
             Ok((results, json, failure))
+        });
+        let file = directory.join("recording.lw").display().to_string();
+        let file = shlex::try_quote(&file)?;
+        let command = format!("record -o {file} --window 5 --");
+        evidence.add(
+            "recording.json",
+            "recording its locks",
+            &command,
+            |args: RecordArgs| {
+                let (recording, ..) = args.record(true)?;
+                Ok(((), output::json(&recording.summary())?, None))
+            },
+        );
+        let machine = self.machine.as_deref().unwrap_or(BIGGER);
+        let cpus = Machine::find(machine)?.cpus();
+        let threads = doubled(cpus).into_iter().filter(|&n| n > 1).join(",");
+        let machine = shlex::try_quote(machine)?;
+        let command = format!(
+            "replay {file} --machine {machine} --threads {threads} --lock glibc,mutex,pv,unfair"
+        );
+        let replaying = "replaying the program on a bigger machine";
+        evidence.add("replayed.json", replaying, &command, |args: ReplayArgs| {
+            found(args.results()?, None)
         });
         let report = compared.as_ref().map(Comparison::report);
         let answer = answer::for_program(&self.program, report.as_ref());

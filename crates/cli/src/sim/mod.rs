@@ -133,8 +133,9 @@ fn list_workloads(as_json: bool) -> Result<String> {
     ))
 }
 
+/// The results of simulations.
 #[derive(Serialize)]
-struct SimulationResults {
+pub struct SimulationResults {
     machine: String,
     workload: String,
     placement: String,
@@ -201,7 +202,7 @@ pub fn reference(asked: Option<&str>, locks: &[&'static LockType]) -> Result<&'s
 }
 
 /// The results of the runs that ended.
-fn results(
+pub fn results(
     plan: &SimulationPlan,
     reference: &'static str,
     mut rows: Vec<SimulationRow>,

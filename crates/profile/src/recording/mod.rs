@@ -6,7 +6,7 @@ mod steps;
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 use std::thread::available_parallelism;
 
 use anyhow::{Result, ensure};
@@ -78,43 +78,52 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// The number of steps of memory for a MB.
 const BLOCKS_PER_MB: u64 = 16;
 
+impl RecordArgs {
+    /// Records the program and writes the file, whose size is returned. `is_part`: nobody sees what the program
+    /// prints.
+    pub fn record(&self, is_part: bool) -> Result<(Recording, ExitStatus, usize)> {
+        output::check_file(&self.output)?;
+        let milliseconds = |seconds: f64| ((seconds * 1e3).round() as u64).to_string();
+        let mut environment = vec![
+            ("LOCKWORKS_RECORD", "1".to_owned()),
+            (
+                "LOCKWORKS_RECORD_BLOCKS",
+                (self.memory * BLOCKS_PER_MB).to_string(),
+            ),
+            ("LOCKWORKS_RECORD_AFTER_MS", milliseconds(self.after)),
+        ];
+        if let Some(window) = self.window {
+            ensure!(window > 0.0, "a window of 0 s records nothing; give more");
+            environment.push((
+                "LOCKWORKS_RECORD_UNTIL_MS",
+                milliseconds(self.after + window),
+            ));
+        }
+        let load = Load::now();
+        let measured = Measured::run(&self.command, &environment, is_part, self.json)?;
+        let mut recording = steps::read(&measured, &self.command)?;
+        recording.other_cpus = load.others_since(measured.wall.as_secs_f64());
+        ensure!(
+            recording.has_locks(),
+            "no mutex or rwlock was locked while the program was recorded, which ended with {}; nothing is written",
+            measured.status
+        );
+        match measure_with_progress() {
+            Ok(measured) => recording.machine = Some(measured.machine.to_toml()),
+            Err(error) => terminal::warn(&format!(
+                "{error:#}; so a replay of the recording needs --machine"
+            )),
+        }
+        let mut contents = Vec::new();
+        recording.write(&mut contents)?;
+        output::write_file(&self.output, &contents)?;
+        Ok((recording, measured.status, contents.len()))
+    }
+}
+
 /// Runs the command.
 pub fn command(args: &RecordArgs) -> Result<ExitCode> {
-    output::check_file(&args.output)?;
-    let milliseconds = |seconds: f64| ((seconds * 1e3).round() as u64).to_string();
-    let mut environment = vec![
-        ("LOCKWORKS_RECORD", "1".to_owned()),
-        (
-            "LOCKWORKS_RECORD_BLOCKS",
-            (args.memory * BLOCKS_PER_MB).to_string(),
-        ),
-        ("LOCKWORKS_RECORD_AFTER_MS", milliseconds(args.after)),
-    ];
-    if let Some(window) = args.window {
-        ensure!(window > 0.0, "a window of 0 s records nothing; give more");
-        environment.push((
-            "LOCKWORKS_RECORD_UNTIL_MS",
-            milliseconds(args.after + window),
-        ));
-    }
-    let load = Load::now();
-    let measured = Measured::run(&args.command, &environment, false, args.json)?;
-    let mut recording = steps::read(&measured, &args.command)?;
-    recording.other_cpus = load.others_since(measured.wall.as_secs_f64());
-    ensure!(
-        recording.has_locks(),
-        "no mutex or rwlock was locked while the program was recorded, which ended with {}; nothing is written",
-        measured.status
-    );
-    match measure_with_progress() {
-        Ok(measured) => recording.machine = Some(measured.machine.to_toml()),
-        Err(error) => terminal::warn(&format!(
-            "{error:#}; so a replay of the recording needs --machine"
-        )),
-    }
-    let mut contents = Vec::new();
-    recording.write(&mut contents)?;
-    output::write_file(&args.output, &contents)?;
+    let (recording, status, bytes) = args.record(false)?;
     let summary = recording.summary();
     output::print(&match args.json {
         true => output::json(&summary)?,
@@ -122,10 +131,10 @@ pub fn command(args: &RecordArgs) -> Result<ExitCode> {
             "{}Written: {} ({:.1} MB)\n",
             text(&recording),
             args.output.display(),
-            contents.len() as f64 / 1e6,
+            bytes as f64 / 1e6,
         )),
     })?;
-    Ok(exit_code(measured.status))
+    Ok(exit_code(status))
 }
 
 /// The work of all CPUs until now, and that of processes that have ended.
