@@ -81,6 +81,14 @@ const GROUPS: [Group; 4] = [
                 "run -- PROGRAM",
                 "the program with a lock of Lockworks, unchanged",
             ),
+            (
+                "record -o l.lw -- PROGRAM",
+                "what its threads do with locks, as a file",
+            ),
+            (
+                "replay l.lw --threads 64",
+                "that with other locks, on another machine",
+            ),
         ],
     ),
     (
@@ -97,16 +105,8 @@ const GROUPS: [Group; 4] = [
                 "locks on one of them, in virtual time",
             ),
             (
-                "regret --machine kunpeng-920",
-                "what each lock loses to the best there",
-            ),
-            (
                 "reproduce cna_locktorture",
                 "published tables, and their simulation",
-            ),
-            (
-                "sweep plan.toml",
-                "many simulations or checks; keeps results",
             ),
         ],
     ),
@@ -156,10 +156,7 @@ fn print_first_steps() {
 enum Command {
     Report(report::ReportArgs),
     Profile(lockworks_profile::ProfileArgs),
-    // Until a command replays recordings, they are for tools of one's own.
-    #[command(hide = true)]
     Record(lockworks_profile::recording::RecordArgs),
-    #[command(hide = true)]
     Replay(replay::ReplayArgs),
     Compare(compare::CompareArgs),
     Run(run::RunArgs),
@@ -167,10 +164,13 @@ enum Command {
     Sim(sim::SimArgs),
     Machines(machines::MachinesArgs),
     Locks(locks::LocksArgs),
+    // `sim` names these two.
+    #[command(hide = true)]
     Regret(regret::RegretArgs),
     Reproduce(reproduce::ReproduceArgs),
     Check(Box<check::CheckArgs>),
     Kernel(kernel::KernelArgs),
+    #[command(hide = true)]
     Sweep(Box<lockworks_sweep::SweepArgs>),
     // `profile` names it; it shows the same, as it happens.
     #[command(hide = true)]

@@ -92,6 +92,9 @@ latter count how often threads halted, were kicked, lost their CPU, and left the
 they spun. They also give the share of time in which threads waited for a CPU (steal), in all and \
 with a lock held.
 
+Many simulations: `lockworks regret` compares all locks over machines and workloads, `lockworks sweep` runs what \
+a plan describes, `lockworks replay` has a program's own locks.
+
 Examples:
   lockworks sim --lock qspinlock,cna --threads 1,18,72,142
   lockworks sim --machine epyc-9654-nps12 --workload locktorture-new \\
@@ -102,9 +105,7 @@ Examples:
   lockworks sim --machine haswell-ex-4 --workload kernel_build \\
       --vcpus 32,48,60 --cpus 32 --ms 500
   lockworks machines this -o here.toml && lockworks sim --machine ./here.toml
-
-A workload of your own, which docs/guides/workloads.md shows how to write:
-  lockworks sim --workload ./mine.toml";
+  lockworks sim --workload ./mine.toml     # docs/guides/workloads.md";
 
 /// The number of machines that --doubt draws.
 const MACHINES_OF_DOUBT: u64 = 40;
