@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use itertools::Itertools;
 use lockworks::Settings;
 use lockworks_machine::Machine;
-use lockworks_profile::recording::Recording;
+use lockworks_profile::recording::{Kind, Recording};
 use lockworks_sim::command_line::{find_lock, milliseconds, whole};
 use lockworks_sim::comparison::{self, SimulatedHost, SimulationPlan, SimulationRow};
 use lockworks_sim::doubt::Doubt;
@@ -130,6 +130,9 @@ const BELIEVABLE: f64 = 0.20;
 /// The share of the threads' time in other waits than for locks from which on they are named.
 const OTHER_WAITS: f64 = 0.25;
 
+/// The wake-ups that tell what one takes.
+const WAKES: usize = 200;
+
 /// A bigger machine needs this many hand-offs between CPUs, or the lines that move are not known.
 const MOVES: u64 = 1000;
 
@@ -172,8 +175,14 @@ impl ReplayArgs {
     fn open(&self) -> Result<Opened> {
         let recording = Recording::open(&self.recording)?;
         let own = recording.machine.as_ref();
-        let own = own.map(|text| Machine::parse(text, "the machine of the recording"));
-        let own = own.transpose()?;
+        let own = own.map(|text| {
+            let mut machine = Machine::parse(text, "the machine of the recording")?;
+            take_wake_ups(&recording, &mut machine);
+            Ok(machine)
+        });
+        let own = own
+            .transpose()
+            .map_err(|error: lockworks_machine::Error| error)?;
         let machine = match (&self.machine, &own) {
             (Some(name), _) => Machine::find(name)?,
             (None, Some(own)) => own.clone(),
@@ -332,6 +341,38 @@ pub fn command(args: &ReplayArgs) -> Result<ExitCode> {
     let (plan, reference) = args.plan(&opened)?;
     let before = Some(before);
     sim::simulate(plan, reference, Printing { before, ..printing })
+}
+
+/// Takes the cost of wake-ups from a recording. Where CPUs are virtual, it can be several times that of some
+/// seconds later, when the machine was measured.
+fn take_wake_ups(recording: &Recording, machine: &mut Machine) {
+    let (Some(cost), Some(latency), Some(call)) = (
+        machine.cost("wake_cost_ns").map(|cost| cost.value),
+        machine.cost("wake_latency_ns").map(|cost| cost.value),
+        machine.cost("futex_wake_ns").map(|cost| cost.value),
+    ) else {
+        return;
+    };
+    let pairs = recording
+        .by_thread()
+        .flat_map(|(_, steps)| steps.windows(2));
+    let calls =
+        pairs.filter(|pair| (pair[0].kind, pair[1].kind) == (Kind::Releases, Kind::Returns));
+    let took = calls.map(|pair| (pair[1].ns - pair[0].ns).saturating_sub(pair[1].away_ns) as f64);
+    // Others found nobody to wake.
+    let wakes: Vec<f64> = took.filter(|ns| *ns > 2.0 * call).collect();
+    if wakes.len() < WAKES {
+        return;
+    }
+    let mean = wakes.iter().sum::<f64>() / wakes.len() as f64;
+    let recorded = mean.clamp(cost / 10.0, cost * 10.0);
+    // What is spent in the call is part of the latency.
+    let latency = (latency - cost + recorded).max(recorded);
+    for (key, value) in [("wake_cost_ns", recorded), ("wake_latency_ns", latency)] {
+        let of_machine = machine.value_mut(key).expect("it has a value");
+        of_machine.value = value;
+        of_machine.source = format!("{} wake-ups in the recording", wakes.len());
+    }
 }
 
 /// The classes of threads, in words.

@@ -59,6 +59,8 @@ pub struct OfRecorded {
     pub acquisitions: u64,
     /// The part of them for which a thread had to wait.
     pub contended: f64,
+    /// The time that threads waited for it, in seconds.
+    pub waited_s: f64,
     /// Lines that move with it from holder to holder.
     pub lines: usize,
 }
@@ -637,6 +639,7 @@ impl Threads {
                 }),
                 acquisitions: of.acquisitions,
                 contended: of.contended as f64 / of.acquisitions.max(1) as f64,
+                waited_s: of.waited_ns as f64 / 1e9,
                 lines: moving,
             });
         }
@@ -722,6 +725,7 @@ fn classes(chains: &[Chain], acquisitions: u64) -> Vec<Class> {
 struct OfLock {
     acquisitions: u64,
     contended: u64,
+    waited_ns: u64,
     place: Option<u32>,
     has_readers: bool,
     lanes: Vec<u32>,
@@ -826,11 +830,12 @@ impl Maker<'_> {
                     }
                     let before = at.checked_sub(1).map(|at| &steps[at]);
                     let waited = before.filter(|before| before.kind == Kind::Waits);
-                    self.waits
-                        .push(waited.map_or(0, |before| step.ns - before.ns));
+                    let waited_ns = waited.map_or(0, |before| step.ns - before.ns);
+                    self.waits.push(waited_ns);
                     let of = self.locks.entry(object).or_default();
                     of.acquisitions += 1;
                     of.contended += u64::from(waited.is_some());
+                    of.waited_ns += waited_ns;
                     of.place = of.place.or(step.place);
                     of.has_readers |= step.mode != 0;
                     if !of.lanes.contains(&number) {
