@@ -238,7 +238,7 @@ test-historic:
 	@$(MAKE) --no-print-directory HISTORIC=1 test-c TESTS='conformance cna halting tunables'
 
 # Programs without Lockworks in them: under glibc, under the profiler, and under the preload library. Under
-# glibc, fewer repetitions show that a test is right.
+# glibc, and under a plan that leaves all to it, fewer repetitions show that a test is right.
 $(BUILD)/tests/preload/%: tests/preload/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 $(WARNINGS) -pthread $(CFLAGS) -MMD -MP $< $(LDFLAGS) -o $@ $(LIBRARIES)
@@ -260,8 +260,10 @@ test-preload: $(PRELOAD_TESTS:%=test-preload-%)
 
 $(PRELOAD_TESTS:%=test-preload-%): test-preload-%: $(BUILD)/tests/preload/% $(BUILD)/liblockworks-preload.so \
 		$(BUILD)/liblockworks-profile.so
-	@echo "test preload $*: glibc, glibc profiled, $(strip $(PRELOAD_LOCKS) $(FURTHER_LOCKS_$*))"
+	@echo "test preload $*: glibc, glibc by plan, glibc profiled, $(strip $(PRELOAD_LOCKS) $(FURTHER_LOCKS_$*))"
 	@FEWER=1 $(UNSET) $(RUNNER) $<
+	@FEWER=1 $(UNSET) LD_PRELOAD=$(CURDIR)/$(BUILD)/liblockworks-preload.so LOCKWORKS_PLAN=tests/preload/glibc.plan \
+		LOCKWORKS_VERBOSE=0 EXPECTED_LOCK=plan $(RUNNER) $< || { echo "test preload $* FAILED under a plan"; exit 1; }
 	@records=$$(mktemp -d) && trap 'rm -rf "$$records"' EXIT && \
 		$(UNSET) LD_PRELOAD=$(CURDIR)/$(BUILD)/liblockworks-profile.so LOCKWORKS_PROFILE=$$records $(RUNNER) $<
 	@for lock in $(PRELOAD_LOCKS) $(FURTHER_LOCKS_$*); do \

@@ -73,6 +73,9 @@ static inline bool lw_is_too_early(void)
 	return lw_unlikely(lw_relocated != (const void *)&lw_relocated);
 }
 
+/* Where the function that a program has called will return to. */
+#define LW_CALLER __builtin_return_address(0)
+
 #if __has_attribute(copy)
 #define LW_ATTRIBUTES_OF(name) , copy(name)
 #else

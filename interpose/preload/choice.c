@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,9 +13,11 @@
 #include "choice.h"
 #include "glibc.h"
 #include "messages.h"
+#include "mutex_parts.h"
+#include "plan.h"
 #include "settings.h"
 
-struct lw_choice lw_choice = {.special = {1}};
+struct lw_choice lw_choice = {.plain = {LW_NO_KIND}};
 
 /*
  * Returns the number of threads of this process, or 0 if it is unknown. /proc/self/task has a link
@@ -67,18 +70,24 @@ static void lw_lock_and_warn(void *lock, void *node)
 	type->lock(lock, node);
 }
 
-#define LW_INSTEAD "; " LW_DEFAULT_LOCK " serves instead"
-
-/* Returns why a lock cannot serve pthread mutexes; NULL if it can. */
-static const char *lw_unfit(const struct lw_lock_type *type)
+const char *lw_unfit(const struct lw_lock_type *type)
 {
 	if (!type)
-		return "there is no such lock" LW_INSTEAD;
+		return "there is no such lock";
 	if (type->traits & LW_BROKEN)
-		return "it does not exclude" LW_INSTEAD;
+		return "it does not exclude";
 	if (type->size > sizeof(int) || type->node_size)
-		return "it needs more than the 4 bytes that a mutex has for it" LW_INSTEAD;
+		return "it needs more than the 4 bytes that a mutex has for it";
 	return NULL;
+}
+
+static unsigned int lw_lock_number(const struct lw_lock_type *type)
+{
+	unsigned int number = 0;
+
+	while (lw_lock_types[number] != type)
+		number++;
+	return number;
 }
 
 /* Once this is set, an absent environment means that the program has cleared it. */
@@ -87,12 +96,16 @@ static bool lw_started;
 const struct lw_lock_type *lw_choose_lock(void)
 {
 	const struct lw_lock_type *type, *none = NULL;
-	const char *name, *unfit;
+	const char *name, *unfit, *plan;
 
 	if (lw_is_too_early() || !(environ || lw_started))
 		return NULL;
 	lw_note_stderr();
-	name = secure_getenv("LOCKWORKS_LOCK") ?: LW_DEFAULT_LOCK;
+	plan = secure_getenv("LOCKWORKS_PLAN");
+	if (plan)
+		lw_plan_read(plan);
+	name = plan ? NULL : secure_getenv("LOCKWORKS_LOCK");
+	name = name ?: LW_DEFAULT_LOCK;
 	type = lw_lock_type_find(name);
 	unfit = lw_unfit(type);
 	if (unfit)
@@ -100,11 +113,15 @@ const struct lw_lock_type *lw_choose_lock(void)
 	lw_store(&lw_choice.lock,
 		 type->traits & LW_SPINS && !lw_verbose_is("0") ? lw_lock_and_warn : type->lock,
 		 relaxed);
-	/* release: threads that see the type see lw_choice.lock */
+	lw_store(&lw_choice.mark, plan ? LW_KIND_SERVED : 0, relaxed);
+	/* release: threads that see the type see lw_choice.lock and lw_choice.mark */
 	if (lw_try_cmpxchg(&lw_choice.type, &none, type, release)) {
+		char why[128];
+
+		snprintf(why, sizeof(why), "%s; " LW_DEFAULT_LOCK " serves instead", unfit ?: "");
 		if (unfit)
-			lw_user_report_ignored("LOCKWORKS_LOCK", name, unfit);
-		if (lw_verbose_is("1"))
+			lw_user_report_ignored("LOCKWORKS_LOCK", name, why);
+		if (lw_verbose_is("1") && !plan)
 			lw_user_write_line("lockworks: '%s' serves process %d\n", type->name,
 					   (int)getpid());
 	}
@@ -114,9 +131,12 @@ const struct lw_lock_type *lw_choose_lock(void)
 void lw_choose_path(void)
 {
 	const struct lw_lock_type *type = lw_load(&lw_choice.type, acquire);
+	int mark = lw_load(&lw_choice.mark, relaxed), plain = LW_NO_KIND;
 
+	if (strcmp(type->name, LW_DEFAULT_LOCK) == 0)
+		plain = mark ? lw_planned_kind(lw_lock_number(type)) : 0;
 	lw_store(&lw_choice.served, true, relaxed);
-	lw_store(&lw_choice.special, strcmp(type->name, LW_DEFAULT_LOCK) != 0, relaxed);
+	lw_store(&lw_choice.plain, plain, relaxed);
 }
 
 /*
@@ -147,5 +167,5 @@ __attribute__((constructor(102))) static void lw_choice_start(void)
 
 LW_EXPORT const char *lw_preload_lock_name(void)
 {
-	return lw_chosen()->name;
+	return lw_has_plan() ? "plan" : lw_chosen()->name;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The lock that serves this process: the one that LOCKWORKS_LOCK names, or else the default, whose
- * fast path is inlined.
+ * fast path is inlined. With LOCKWORKS_PLAN each mutex has its own, which its type names.
  *
  * The lock is chosen at the first call or by our constructor, whichever comes first. While there is
  * no environment yet, as when the loader is still relocating, there is only one thread. It needs no
@@ -10,6 +10,8 @@
 #ifndef LW_PRELOAD_CHOICE_H
 #define LW_PRELOAD_CHOICE_H
 
+#include <limits.h>
+
 #include "lock_type.h"
 #include "mutex.h"
 
@@ -17,9 +19,15 @@
 
 typedef void lw_lock_fn(void *lock, void *node);
 
+/* The type of no mutex. */
+#define LW_NO_KIND INT_MIN
+
 struct lw_choice {
-	/* 0: the default lock serves. 1: another lock serves, or none has served yet. */
-	lw_atomic(uint32_t) special;
+	/* The type of normal mutexes that the default lock serves. LW_NO_KIND: none, or none yet.
+	 */
+	lw_atomic(int) plain;
+	/* What the types of mutexes have that are served: LW_KIND_SERVED with a plan, else 0 */
+	lw_atomic(int) mark;
 	lw_atomic(bool) served; /* the lock has served a mutex */
 	lw_atomic(const struct lw_lock_type *) type;
 	/* type->lock, or a function that may warn about too many threads before it calls that */
@@ -38,6 +46,15 @@ static inline const struct lw_lock_type *lw_chosen(void)
 
 	return lw_unlikely(!type) ? lw_choose_lock() : type;
 }
+
+/* Returns whether a plan says which mutexes are served. */
+static inline bool lw_has_plan(void)
+{
+	return lw_chosen() && lw_load(&lw_choice.mark, relaxed);
+}
+
+/* Returns why a lock cannot serve pthread mutexes; NULL if it can. */
+const char *lw_unfit(const struct lw_lock_type *type);
 
 /* Chooses the path of further acquisitions: inlined, if the default lock serves. */
 void lw_choose_path(void);

@@ -15,6 +15,9 @@
 
 #define LW_COND_SHARED	  1u
 #define LW_COND_MONOTONIC 2u
+#define LW_COND_WAITERS	  3 /* glibc counts threads that wait from this bit on */
+/* With a plan, we serve it. glibc would have this bit with 2^28 waiters. */
+#define LW_COND_OURS 0x80000000u
 
 struct lw_preload_cond {
 	/* Low bits of `users`: threads that may still access it in a wait. From LW_FORK on:
@@ -30,9 +33,54 @@ struct lw_preload_cond {
 _Static_assert(sizeof(struct lw_preload_cond) <= offsetof(pthread_cond_t, __data.__wrefs),
 	       "our members end before glibc's flags");
 
+static unsigned int lw_cond_refs(const pthread_cond_t *cond)
+{
+	return __atomic_load_n(&cond->__data.__wrefs, __ATOMIC_RELAXED);
+}
+
 static bool lw_cond_is_shared(const pthread_cond_t *cond)
 {
-	return cond->__data.__wrefs & LW_COND_SHARED;
+	return lw_cond_refs(cond) & LW_COND_SHARED;
+}
+
+/* The plan */
+
+/*
+ * With a plan, the mutex of the first wait decides. If we serve it, then we serve the condition
+ * variable as well, with any mutex. If glibc serves it, then so it does the condition variable. A
+ * later wait with a mutex of ours, which glibc could not unlock, then ends after a millisecond.
+ */
+
+/*
+ * Returns whether glibc serves a condition variable with this member, or nobody has waited for it
+ * yet.
+ */
+static bool lw_refs_are_glibcs(unsigned int refs)
+{
+	return refs & LW_COND_SHARED || (lw_has_plan() && !(refs & LW_COND_OURS));
+}
+
+/*
+ * Returns whether glibc has to signal a condition variable with this member, which it serves. If
+ * nobody has waited yet, it must not: a first wait may begin with us at any time.
+ */
+static bool lw_refs_have_waiters(unsigned int refs)
+{
+	return refs & LW_COND_SHARED || refs >> LW_COND_WAITERS;
+}
+
+/* Returns whether we serve the condition variable for a wait with a mutex of ours. */
+static bool lw_cond_claim(pthread_cond_t *cond)
+{
+	unsigned int refs = lw_cond_refs(cond);
+	/* Each wait in glibc changes the first member. */
+	bool is_new = !(refs & ~LW_COND_MONOTONIC) &&
+		      !__atomic_load_n((uint64_t *)(void *)cond, __ATOMIC_RELAXED);
+
+	if (is_new && __atomic_compare_exchange_n(&cond->__data.__wrefs, &refs, refs | LW_COND_OURS,
+						  false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return true;
+	return !lw_refs_are_glibcs(refs);
 }
 
 /* Forks */
@@ -109,8 +157,8 @@ static void lw_cond_mutex_lock(void *arg)
 /* Waiting */
 
 /*
- * Waits for a shared condition variable with a mutex that we serve. glibc's wait could not unlock
- * that mutex. Any wait may end early, so this one ends after a millisecond.
+ * Waits for a condition variable of glibc's with a mutex that we serve. glibc's wait could not
+ * unlock that mutex. Any wait may end early, so this one ends after a millisecond.
  */
 static int lw_preload_wait_briefly(struct lw_cond_mutex *of, const struct lw_wait_limit *limit)
 {
@@ -211,7 +259,7 @@ static int lw_preload_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, c
 		return EINVAL;
 	if (lw_mutex_is_ours(mutex) && !lw_mutex_is_held(mutex))
 		return EPERM;
-	if (lw_cond_is_shared(cond))
+	if (!lw_cond_claim(cond))
 		return lw_preload_wait_briefly(&of, &limit);
 	if (lw_signaller.woke) {
 		lw_signaller.woke = false;
@@ -241,7 +289,7 @@ static int lw_preload_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, c
 
 static bool lw_cond_is_for_glibc(const pthread_cond_t *cond, const pthread_mutex_t *mutex)
 {
-	return lw_cond_is_shared(cond) && !lw_mutex_is_ours(mutex);
+	return lw_refs_are_glibcs(lw_cond_refs(cond)) && !lw_mutex_is_ours(mutex);
 }
 
 static clockid_t lw_cond_clock(const pthread_cond_t *cond)
@@ -261,6 +309,8 @@ LW_EXPORT int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *
 	} else {
 		memset(cond, 0, sizeof(*cond));
 	}
+	if (lw_has_plan())
+		return 0;
 	lw_store(&lw_cond_of(cond)->queue.users, lw_forks, relaxed);
 	return 0;
 }
@@ -269,7 +319,7 @@ LW_EXPORT int pthread_cond_destroy(pthread_cond_t *cond)
 {
 	struct lw_cond_waiter *waiter;
 
-	if (lw_cond_is_shared(cond))
+	if (lw_refs_are_glibcs(lw_cond_refs(cond)))
 		return lw_glibc()->cond_destroy(cond);
 	waiter = lw_load(&lw_cond_of(cond)->late, relaxed);
 	/* This thread may hold the mutex whose unlock would wake it. */
@@ -308,8 +358,10 @@ LW_EXPORT int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mute
 
 LW_EXPORT int pthread_cond_signal(pthread_cond_t *cond)
 {
-	if (lw_cond_is_shared(cond))
-		return lw_glibc()->cond_signal(cond);
+	const unsigned int refs = lw_cond_refs(cond);
+
+	if (lw_refs_are_glibcs(refs))
+		return lw_refs_have_waiters(refs) ? lw_glibc()->cond_signal(cond) : 0;
 	if (lw_signaller.woke)
 		lw_signaller.woke = lw_signaller.takes_turns = false;
 	if (lw_load(&lw_cond_of(cond)->queue.first, relaxed))
@@ -319,8 +371,10 @@ LW_EXPORT int pthread_cond_signal(pthread_cond_t *cond)
 
 LW_EXPORT int pthread_cond_broadcast(pthread_cond_t *cond)
 {
-	if (lw_cond_is_shared(cond))
-		return lw_glibc()->cond_broadcast(cond);
+	const unsigned int refs = lw_cond_refs(cond);
+
+	if (lw_refs_are_glibcs(refs))
+		return lw_refs_have_waiters(refs) ? lw_glibc()->cond_broadcast(cond) : 0;
 	lw_cond_broadcast(&lw_cond_of(cond)->queue);
 	return 0;
 }

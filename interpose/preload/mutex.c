@@ -7,36 +7,52 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <lockworks/lockworks.h>
+
 #include "choice.h"
 #include "glibc.h"
 #include "mutex_parts.h"
 #include "not_served.h"
+#include "plan.h"
 #include "surroundings.h"
 
 _Static_assert(sizeof(((pthread_mutex_t *)0)->__data.__lock) == 4, "a lock has 4 bytes");
 
 /* The lock */
 
-static inline bool lw_is_default(void)
+/* Returns whether the default lock serves this mutex, which is ours. */
+static inline bool lw_is_default(const pthread_mutex_t *mutex)
 {
-	return lw_load(&lw_choice.special, relaxed) == 0;
+	return (lw_mutex_kind(mutex) & ~(LW_KIND_NO_ELISION | LW_KIND_WAKE | 3)) ==
+	       lw_load(&lw_choice.plain, relaxed);
+}
+
+/* Returns the lock that serves this mutex, which is ours; NULL while it is too early for locks. */
+static inline const struct lw_lock_type *lw_lock_of(const pthread_mutex_t *mutex)
+{
+	int kind = lw_mutex_kind(mutex);
+
+	if (!lw_has_plan())
+		return lw_chosen();
+	return kind & LW_KIND_SERVED ? lw_lock_types[(kind & LW_KIND_LOCKS) / LW_KIND_LOCK] : NULL;
 }
 
 /* Returns whether this is the common case: a normal mutex, and the default lock serves. */
 static inline bool lw_is_plain(const pthread_mutex_t *mutex)
 {
-	return __builtin_expect(
-		((unsigned int)lw_mutex_kind(mutex) | lw_load(&lw_choice.special, relaxed)) == 0,
-		1);
+	return __builtin_expect(lw_mutex_kind(mutex) == lw_load(&lw_choice.plain, relaxed), 1);
 }
 
 static inline void lw_take(pthread_mutex_t *mutex)
 {
-	if (lw_is_default()) {
+	const struct lw_lock_type *type;
+
+	if (lw_is_default(mutex)) {
 		lw_default_lock(&mutex->__data.__lock);
-	} else if (lw_chosen()) {
+	} else if ((type = lw_lock_of(mutex))) {
 		lw_serves();
-		lw_load(&lw_choice.lock, relaxed)(&mutex->__data.__lock, NULL);
+		(lw_has_plan() ? type->lock
+			       : lw_load(&lw_choice.lock, relaxed))(&mutex->__data.__lock, NULL);
 	}
 }
 
@@ -44,9 +60,9 @@ static inline bool lw_try(pthread_mutex_t *mutex)
 {
 	const struct lw_lock_type *type;
 
-	if (lw_is_default())
+	if (lw_is_default(mutex))
 		return lw_default_trylock(&mutex->__data.__lock);
-	type = lw_chosen();
+	type = lw_lock_of(mutex);
 	if (!type)
 		return true;
 	lw_serves();
@@ -57,11 +73,11 @@ static inline void lw_release(pthread_mutex_t *mutex)
 {
 	const struct lw_lock_type *type;
 
-	if (lw_is_default()) {
+	if (lw_is_default(mutex)) {
 		lw_default_unlock(&mutex->__data.__lock);
 		return;
 	}
-	type = lw_chosen();
+	type = lw_lock_of(mutex);
 	if (type)
 		type->unlock(&mutex->__data.__lock, NULL);
 }
@@ -73,7 +89,7 @@ static inline void lw_release(pthread_mutex_t *mutex)
  */
 static bool lw_is_held(pthread_mutex_t *mutex)
 {
-	const struct lw_lock_type *type = lw_chosen();
+	const struct lw_lock_type *type = lw_lock_of(mutex);
 	union lw_word *word = (union lw_word *)&mutex->__data.__lock;
 
 	if (type && type->traits & LW_TAIL_WORD)
@@ -85,7 +101,7 @@ static bool lw_is_held(pthread_mutex_t *mutex)
 static int lw_take_until(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *deadline)
 {
 	const struct lw_wait_limit limit = {deadline, NULL, clock};
-	const struct lw_lock_type *type = lw_chosen();
+	const struct lw_lock_type *type = lw_lock_of(mutex);
 
 	if (lw_try(mutex))
 		return 0;
@@ -143,10 +159,9 @@ static inline bool lw_owns(const pthread_mutex_t *mutex)
  */
 static inline int lw_owning_self(const pthread_mutex_t *mutex)
 {
-	int type = lw_mutex_kind(mutex);
+	int type = lw_mutex_kind(mutex) ^ lw_load(&lw_choice.plain, relaxed);
 
-	if ((type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK) &&
-	    lw_is_default())
+	if (type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK)
 		return lw_own_tid;
 	return 0;
 }
@@ -257,24 +272,85 @@ void lw_mutex_take_whole(pthread_mutex_t *mutex, unsigned int count)
 	lw_hold(mutex, count);
 }
 
+/* The plan */
+
+/* Returns whether the plan has not decided yet who serves this mutex, and may have a lock for it.
+ */
+static inline bool lw_is_undecided(const pthread_mutex_t *mutex)
+{
+	return lw_has_plan() && !(lw_mutex_kind(mutex) & ~(LW_KIND_NO_ELISION | 3));
+}
+
+/*
+ * Decides by the mutex and by the call. If no line names either, a call that locks the mutex leaves
+ * it to glibc, and one that initialises it decides nothing. Of several threads, the first decides.
+ */
+static void lw_decide(pthread_mutex_t *mutex, const void *caller, bool locks)
+{
+	int kind = lw_mutex_kind(mutex);
+	unsigned int lock;
+
+	switch (lw_plan_find(mutex, caller, false, &lock)) {
+	case LW_PLANNED_LOCK:
+		__atomic_compare_exchange_n(&mutex->__data.__kind, &kind,
+					    lw_planned_kind(lock) | (kind & 3), false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		lw_serves();
+		return;
+	case LW_PLANNED_NOT:
+		if (!locks)
+			return;
+		/* fallthrough */
+	case LW_PLANNED_GLIBC:
+		__atomic_compare_exchange_n(&mutex->__data.__kind, &kind, kind | LW_KIND_LEFT,
+					    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
+}
+
+void lw_mutex_decide(pthread_mutex_t *mutex, const void *caller)
+{
+	if (lw_is_undecided(mutex))
+		lw_decide(mutex, caller, true);
+}
+
+/* Returns whether glibc serves a mutex that a call locks, and counts that. */
+static inline bool lw_locks_glibcs(pthread_mutex_t *mutex, const void *caller)
+{
+	lw_mutex_decide(mutex, caller);
+	if (lw_mutex_is_ours(mutex))
+		return false;
+	lw_count_left(mutex);
+	return true;
+}
+
 /* The functions that programs call */
 
-LW_EXPORT int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
+int lw_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr, const void *caller)
 {
-	const struct lw_lock_type *type = lw_chosen();
+	const struct lw_lock_type *type;
 
 	if (attr) {
 		int error = lw_glibc()->mutex_init(mutex, attr);
 
-		if (error || !lw_mutex_is_ours(mutex))
+		if (error)
 			return error;
-		mutex->__data.__kind &= ~LW_KIND_NO_ELISION;
 	} else {
 		memset(mutex, 0, sizeof(*mutex));
 	}
+	if (lw_is_undecided(mutex))
+		lw_decide(mutex, caller, false);
+	if (!lw_mutex_is_ours(mutex))
+		return 0;
+	mutex->__data.__kind &= ~LW_KIND_NO_ELISION;
+	type = lw_lock_of(mutex);
 	if (type)
 		mutex->__data.__lock = (int)type->unlocked;
 	return 0;
+}
+
+LW_EXPORT int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
+{
+	return lw_mutex_init(mutex, attr, LW_CALLER);
 }
 
 LW_EXPORT int pthread_mutex_destroy(pthread_mutex_t *mutex)
@@ -288,20 +364,21 @@ LW_EXPORT int pthread_mutex_destroy(pthread_mutex_t *mutex)
 	return 0;
 }
 
-static __attribute__((noinline)) int lw_mutex_lock_any(pthread_mutex_t *mutex)
+static __attribute__((noinline)) int lw_mutex_lock_any(pthread_mutex_t *mutex, const void *caller)
 {
-	int held, self = lw_owning_self(mutex);
+	int held, self;
 
+	if (lw_mutex_kind(mutex) & LW_KIND_LEFT)
+		return lw_glibc()->mutex_lock(mutex);
+	self = lw_owning_self(mutex);
 	if (self && !lw_is_owner(mutex, self)) {
 		lw_default_lock(&mutex->__data.__lock);
 		mutex->__data.__count = 1;
 		lw_set_owner(mutex, self);
 		return 0;
 	}
-	if (!lw_mutex_is_ours(mutex)) {
-		lw_count_left(mutex);
+	if (lw_locks_glibcs(mutex, caller))
 		return lw_glibc()->mutex_lock(mutex);
-	}
 	held = lw_hold_again(mutex, EDEADLK);
 	if (held != LW_NOT_HELD)
 		return held;
@@ -313,13 +390,14 @@ static __attribute__((noinline)) int lw_mutex_lock_any(pthread_mutex_t *mutex)
 LW_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	if (!lw_is_plain(mutex))
-		return lw_mutex_lock_any(mutex);
+		return lw_mutex_lock_any(mutex, LW_CALLER);
 	lw_default_lock(&mutex->__data.__lock);
 	lw_set_owner(mutex, lw_self());
 	return 0;
 }
 
-static __attribute__((noinline)) int lw_mutex_trylock_any(pthread_mutex_t *mutex)
+static __attribute__((noinline)) int lw_mutex_trylock_any(pthread_mutex_t *mutex,
+							  const void *caller)
 {
 	int held, self = lw_owning_self(mutex);
 
@@ -330,10 +408,8 @@ static __attribute__((noinline)) int lw_mutex_trylock_any(pthread_mutex_t *mutex
 		lw_set_owner(mutex, self);
 		return 0;
 	}
-	if (!lw_mutex_is_ours(mutex)) {
-		lw_count_left(mutex);
+	if (lw_locks_glibcs(mutex, caller))
 		return lw_glibc()->mutex_trylock(mutex);
-	}
 	held = lw_hold_again(mutex, EBUSY);
 	if (held != LW_NOT_HELD)
 		return held;
@@ -346,7 +422,7 @@ static __attribute__((noinline)) int lw_mutex_trylock_any(pthread_mutex_t *mutex
 LW_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex)
 {
 	if (!lw_is_plain(mutex))
-		return lw_mutex_trylock_any(mutex);
+		return lw_mutex_trylock_any(mutex, LW_CALLER);
 	if (!lw_default_trylock(&mutex->__data.__lock))
 		return EBUSY;
 	lw_set_owner(mutex, lw_self());
@@ -358,10 +434,8 @@ LW_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
 {
 	int held, error;
 
-	if (!lw_mutex_is_ours(mutex)) {
-		lw_count_left(mutex);
+	if (lw_locks_glibcs(mutex, LW_CALLER))
 		return lw_glibc()->mutex_clocklock(mutex, clock, deadline);
-	}
 	if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)
 		return EINVAL;
 	held = lw_hold_again(mutex, EDEADLK);
@@ -375,10 +449,8 @@ LW_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
 
 LW_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *deadline)
 {
-	if (!lw_mutex_is_ours(mutex)) {
-		lw_count_left(mutex);
+	if (lw_locks_glibcs(mutex, LW_CALLER))
 		return lw_glibc()->mutex_timedlock(mutex, deadline);
-	}
 	return pthread_mutex_clocklock(mutex, CLOCK_REALTIME, deadline);
 }
 

@@ -17,6 +17,7 @@
 #include "messages.h"
 #include "mutex_parts.h"
 #include "not_served.h"
+#include "plan.h"
 #include "settings.h"
 
 struct lw_not_served lw_not_served;
@@ -30,6 +31,8 @@ void lw_count_left(const pthread_mutex_t *mutex)
 	int kind = lw_mutex_kind(mutex);
 	enum lw_left left = LW_LEFT_PRIORITY;
 
+	if (kind & LW_KIND_LEFT)
+		return;
 	if (kind & LW_KIND_SHARED)
 		left = LW_LEFT_SHARED;
 	else if (kind & LW_KIND_ROBUST)
@@ -81,7 +84,13 @@ __attribute__((destructor)) static void lw_not_served_report(void)
 
 	if (!(lw_reports || warns) || !lw_has_stderr())
 		return;
-	if (!served && left)
+	if (lw_has_plan() && lw_reports)
+		lw_plan_report();
+	if (!served && lw_has_plan())
+		lw_user_write_line(
+			"lockworks: warning: the program locked no mutex that the plan has a "
+			"lock for, so glibc served all\n");
+	else if (!served && left)
 		lw_user_write_line(
 			"lockworks: warning: the program locked only mutexes that are left to "
 			"glibc, so no lock of Lockworks served it\n");

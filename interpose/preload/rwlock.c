@@ -6,6 +6,7 @@
  *   __readers, __writers  the lock, of 8 bytes
  *   __cur_writer          the thread that holds it alone; 0 if none does
  *   __shared              what glibc stores there: processes share it, and glibc serves it
+ *   __pad2                what a plan has decided: 0 nothing yet, else an enum lw_planned
  *   __flags               the kind, which makes no difference: a thread that reads may read again
  *                         though a writer waits, and nobody starves
  *
@@ -20,6 +21,7 @@
 #include "choice.h"
 #include "glibc.h"
 #include "mutex_parts.h"
+#include "plan.h"
 #include "reader_slots.h"
 #include "rwlock.h"
 #include "surroundings.h"
@@ -37,7 +39,26 @@ static inline struct lw_rwlock *lw_rwlock_in(pthread_rwlock_t *rwlock)
 /* Returns whether we serve this rwlock, rather than glibc. */
 static inline bool lw_rwlock_is_ours(const pthread_rwlock_t *rwlock)
 {
-	return __atomic_load_n(&rwlock->__data.__shared, __ATOMIC_RELAXED) == 0;
+	return __atomic_load_n(&rwlock->__data.__shared, __ATOMIC_RELAXED) == 0 &&
+	       (!lw_has_plan() ||
+		__atomic_load_n(&rwlock->__data.__pad2, __ATOMIC_RELAXED) == LW_PLANNED_LOCK);
+}
+
+/* The same for one that a call locks, by which a plan decides at the first such call. */
+static inline bool lw_rwlock_locks_ours(pthread_rwlock_t *rwlock, const void *caller)
+{
+	unsigned int lock;
+	unsigned long none = 0;
+
+	if (lw_has_plan() && !__atomic_load_n(&rwlock->__data.__pad2, __ATOMIC_RELAXED) &&
+	    !rwlock->__data.__shared) {
+		bool planned = lw_plan_find(rwlock, caller, true, &lock) == LW_PLANNED_LOCK;
+
+		__atomic_compare_exchange_n(&rwlock->__data.__pad2, &none,
+					    planned ? LW_PLANNED_LOCK : LW_PLANNED_GLIBC, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
+	return lw_rwlock_is_ours(rwlock);
 }
 
 /* Returns false while it is too early for locks, when there is one thread. */
@@ -87,26 +108,26 @@ static inline int lw_rwlock_take_alone(pthread_rwlock_t *rwlock, const struct lw
 
 LW_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *rwlock)
 {
-	return lw_rwlock_is_ours(rwlock) ? lw_rwlock_take_read(rwlock, NULL)
-					 : lw_glibc()->rwlock_rdlock(rwlock);
+	return lw_rwlock_locks_ours(rwlock, LW_CALLER) ? lw_rwlock_take_read(rwlock, NULL)
+						       : lw_glibc()->rwlock_rdlock(rwlock);
 }
 
 LW_EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t *rwlock)
 {
-	if (!lw_rwlock_is_ours(rwlock))
+	if (!lw_rwlock_locks_ours(rwlock, LW_CALLER))
 		return lw_glibc()->rwlock_tryrdlock(rwlock);
 	return !lw_rwlock_is_served() || lw_rwlock_read_trylock(lw_rwlock_in(rwlock)) ? 0 : EBUSY;
 }
 
 LW_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *rwlock)
 {
-	return lw_rwlock_is_ours(rwlock) ? lw_rwlock_take_alone(rwlock, NULL)
-					 : lw_glibc()->rwlock_wrlock(rwlock);
+	return lw_rwlock_locks_ours(rwlock, LW_CALLER) ? lw_rwlock_take_alone(rwlock, NULL)
+						       : lw_glibc()->rwlock_wrlock(rwlock);
 }
 
 LW_EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t *rwlock)
 {
-	if (!lw_rwlock_is_ours(rwlock))
+	if (!lw_rwlock_locks_ours(rwlock, LW_CALLER))
 		return lw_glibc()->rwlock_trywrlock(rwlock);
 	if (!lw_rwlock_is_served())
 		return 0;
@@ -135,28 +156,32 @@ static int lw_rwlock_write_until(pthread_rwlock_t *rwlock, clockid_t clock,
 
 LW_EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t *rwlock, const struct timespec *deadline)
 {
-	return lw_rwlock_is_ours(rwlock) ? lw_rwlock_read_until(rwlock, CLOCK_REALTIME, deadline)
-					 : lw_glibc()->rwlock_timedrdlock(rwlock, deadline);
+	return lw_rwlock_locks_ours(rwlock, LW_CALLER)
+		       ? lw_rwlock_read_until(rwlock, CLOCK_REALTIME, deadline)
+		       : lw_glibc()->rwlock_timedrdlock(rwlock, deadline);
 }
 
 LW_EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t *rwlock, clockid_t clock,
 					 const struct timespec *deadline)
 {
-	return lw_rwlock_is_ours(rwlock) ? lw_rwlock_read_until(rwlock, clock, deadline)
-					 : lw_glibc()->rwlock_clockrdlock(rwlock, clock, deadline);
+	return lw_rwlock_locks_ours(rwlock, LW_CALLER)
+		       ? lw_rwlock_read_until(rwlock, clock, deadline)
+		       : lw_glibc()->rwlock_clockrdlock(rwlock, clock, deadline);
 }
 
 LW_EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t *rwlock, const struct timespec *deadline)
 {
-	return lw_rwlock_is_ours(rwlock) ? lw_rwlock_write_until(rwlock, CLOCK_REALTIME, deadline)
-					 : lw_glibc()->rwlock_timedwrlock(rwlock, deadline);
+	return lw_rwlock_locks_ours(rwlock, LW_CALLER)
+		       ? lw_rwlock_write_until(rwlock, CLOCK_REALTIME, deadline)
+		       : lw_glibc()->rwlock_timedwrlock(rwlock, deadline);
 }
 
 LW_EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clock,
 					 const struct timespec *deadline)
 {
-	return lw_rwlock_is_ours(rwlock) ? lw_rwlock_write_until(rwlock, clock, deadline)
-					 : lw_glibc()->rwlock_clockwrlock(rwlock, clock, deadline);
+	return lw_rwlock_locks_ours(rwlock, LW_CALLER)
+		       ? lw_rwlock_write_until(rwlock, clock, deadline)
+		       : lw_glibc()->rwlock_clockwrlock(rwlock, clock, deadline);
 }
 
 /* Returns whether anybody reads the lock: it may have been acquired while it was too early. */

@@ -3,12 +3,14 @@
  * pthread_spin_*(): a test-and-test-and-set lock with glibc's values in its word, rather than the
  * chosen lock. Its 4 bytes do not say whether it is shared with other processes, and these may not
  * have loaded this library. So the lock must work with glibc's functions too. While it is held for
- * long, waiters pause for long.
+ * long, waiters pause for long. With a plan, they wait as glibc has it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 
+#include "choice.h"
+#include "glibc.h"
 #include "surroundings.h"
 
 /* glibc's values: on x86 a free lock is 1, and acquiring it decrements it. */
@@ -56,6 +58,8 @@ LW_EXPORT int pthread_spin_lock(pthread_spinlock_t *lock)
 {
 	struct lw_spin *spin = lw_spin_of(lock);
 
+	if (lw_has_plan())
+		return lw_glibc()->spin_lock(lock);
 	while (lw_unlikely(!lw_spin_take(spin)))
 		lw_await_eq_soon(&spin->state, ~0u, LW_SPIN_FREE, relaxed);
 	return 0;
