@@ -88,8 +88,8 @@ __attribute__((destructor)) static void lw_not_served_report(void)
 		lw_plan_report();
 	if (!served && lw_has_plan())
 		lw_user_write_line(
-			"lockworks: warning: the program locked no mutex that the plan has a "
-			"lock for, so glibc served all\n");
+			"lockworks: warning: the program locked no mutex that the plan has a lock "
+			"for, so no lock of Lockworks served it\n");
 	else if (!served && left)
 		lw_user_write_line(
 			"lockworks: warning: the program locked only mutexes that are left to "

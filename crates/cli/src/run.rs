@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
@@ -9,6 +10,7 @@ use lockworks::Setting;
 
 use crate::locks::check_settings;
 use lockworks_names::command_line::setting;
+use lockworks_preload::plan::{PLAN, Plan};
 use lockworks_preload::{DEFAULT, LIBRARY, LOCK, Library, Program, preloadable};
 
 /// Run a program with a lock of Lockworks in its pthread mutexes, condition variables and C11
@@ -19,6 +21,10 @@ pub struct RunArgs {
     /// The lock in the program's mutexes, by name [default: that of LOCKWORKS_LOCK, or else mutex]
     #[arg(short, long, value_name = "LOCK")]
     lock: Option<String>,
+
+    /// A plan: a file that says which mutexes get which lock; glibc serves all others
+    #[arg(long, value_name = "FILE", conflicts_with = "lock")]
+    plan: Option<PathBuf>,
 
     /// Set a tunable of the lock, such as mutex_spin=1000; `lockworks locks mutex` lists those of
     /// mutex
@@ -55,8 +61,12 @@ kernel has no extensions, a line says why, and the program runs without. The C l
 rseq to Lockworks, unless it registers rseq in the size that Linux 7.0 needs; so the command sets \
 GLIBC_TUNABLES.
 
+With --plan, a line of the file names the mutex, or the call that initialises it or locks it first, by its \
+address in an executable or library of this build. docs/reference/plans.md has the format. If the plan is for \
+another build, glibc serves all.
+
 Environment variables, which work without this command too:
-  LOCKWORKS_LOCK=LOCK: the lock
+  LOCKWORKS_LOCK=LOCK: the lock; LOCKWORKS_PLAN=FILE: the plan
   LOCKWORKS_VERBOSE=1: report which lock serves, and at exit what is left to glibc; 0 turns \
 warnings off
   LOCKWORKS_NAME=VALUE: a tunable; NAME is its name in capitals
@@ -64,6 +74,7 @@ warnings off
 Examples:
   lockworks run -- redis-server --io-threads 4
   lockworks run --lock unfair -- mariadbd --user=mysql
+  lockworks run --plan redis.plan -- redis-server --io-threads 4
   lockworks run --tune mutex_spin=1000 -- memcached -t 8
   LOCKWORKS_VERBOSE=1 lockworks run --slice -- memcached -t 8
   LOCKWORKS_VERBOSE=1 lockworks run -- python3 -m test test_threading";
@@ -85,20 +96,38 @@ fn without_rseq() -> OsString {
 
 /// Runs the command.
 pub fn command(args: &RunArgs) -> Result<ExitCode> {
-    let name = args.lock.clone().or_else(|| std::env::var(LOCK).ok());
+    let name = match args.plan {
+        Some(_) => None,
+        None => args.lock.clone().or_else(|| std::env::var(LOCK).ok()),
+    };
     let lock = name.as_deref().map(preloadable).transpose()?;
     let lock_name = lock.map_or(DEFAULT, |lock| lock.name());
-    check_settings(&args.tune, &[lock_name])?;
     ensure!(
         !args.slice || lock_name == DEFAULT,
         "--slice is for the lock {DEFAULT}; leave out --lock {lock_name}, or --slice"
     );
     let library = Library::find(LIBRARY)?;
     let program = Program::find(&args.command)?;
+    let plan = args
+        .plan
+        .as_deref()
+        .map(|path| Plan::open_for(path, &program));
+    let plan = plan.transpose()?;
+    let locks = match &plan {
+        Some((plan, _)) => plan.locks().collect(),
+        None => vec![lock_name],
+    };
+    check_settings(&args.tune, &locks)?;
     program.warn_of_runtime();
     let mut command = program.command_served(&library);
+    if let Some((_, path)) = plan {
+        command.env(PLAN, path);
+    }
     if let Some(lock) = lock {
         command.env(LOCK, lock.name());
+    }
+    if args.lock.is_some() {
+        command.env_remove(PLAN);
     }
     command.envs(args.tune.iter().map(Setting::variable));
     if args.slice {

@@ -252,3 +252,27 @@ fn rounds_before_a_run_that_cannot_be_evaluated_are_shown() {
     );
     assert!(text(&output.stderr).contains("only figures above 0 can be compared"));
 }
+
+#[test]
+fn a_plan_is_compared_with_glibc() {
+    let plan = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(plan.path(), "lockworks plan 1\nmutex nowhere 00 0x1\n").expect("written");
+    let path = plan.path().to_str().expect("a path");
+    let script = "n=1000; [ -z \"$LOCKWORKS_PLAN\" ] || n=2000; echo rate $n";
+    let rest = ["--rounds", "6", "--plan", path, "--", "sh", "-c", script];
+    let result = json(&[&METRIC[..], &rest].concat());
+    let names = result["locks"].as_array().expect("rows").iter();
+    let names: Vec<&str> = names.filter_map(|row| row["lock"].as_str()).collect();
+    assert_eq!(names, ["glibc", "plan"]);
+    assert_eq!(result["locks"][1]["ratio"]["median"], 2.0);
+
+    let rest = ["--lock", "pv", "--plan", path, "--", "sh", "-c", script];
+    let result = json(&[&METRIC[..], &rest].concat());
+    assert_eq!(result["locks"][1]["lock"], "pv");
+    assert_eq!(result["locks"][1]["value"]["median"], 1000.0);
+    assert_eq!(result["locks"][2]["value"]["median"], 2000.0);
+
+    std::fs::write(plan.path(), "no plan\n").expect("written");
+    let output = compare(&["--plan", path, "--", "true"]);
+    assert_fails(&output, 2, &["it is no plan"]);
+}

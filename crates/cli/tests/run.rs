@@ -340,3 +340,102 @@ fn extensions_of_time_slices_are_asked_for() {
     let of_another = ["--slice", "--lock", "pv", "true"];
     assert_refused(&of_another, 2, &["--slice is for the lock mutex"]);
 }
+
+/// A program with a mutex that a plan names, and one that it does not name. It prints what glibc counts in
+/// them while they are held: 1, or 0 if another lock serves.
+const TWO_MUTEXES: &str = "#include <pthread.h>
+#include <stdio.h>
+pthread_mutex_t planned = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
+int main(void) {
+	pthread_mutex_lock(&planned);
+	pthread_mutex_lock(&other);
+	printf(\"%u %u\\n\", planned.__data.__nusers, other.__data.__nusers);
+	return 0;
+}
+";
+
+/// The name of a module and its build-id, as `readelf` prints it, and the address of a symbol.
+fn line(program: &Path, symbol: &str) -> String {
+    let printed = |command: &str, option: &str| {
+        let output = Command::new(command).arg(option).arg(program).output();
+        text(&output.expect("binutils").stdout).to_owned()
+    };
+    let notes = printed("readelf", "-n");
+    let (_, id) = notes.split_once("Build ID: ").expect("a build-id");
+    let symbols = printed("nm", "-g");
+    let found = symbols
+        .lines()
+        .find_map(|line| line.strip_suffix(&format!(" {symbol}")));
+    let address = found
+        .and_then(|line| line.split(' ').next())
+        .expect("its symbol");
+    let name = program.file_name().expect("a file").to_string_lossy();
+    let id = id.lines().next().expect("a line");
+    format!(
+        "{name} {id} 0x{} # {symbol}",
+        address.trim_start_matches('0')
+    )
+}
+
+#[test]
+fn a_plan_serves_the_mutexes_that_it_names() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = compile(directory.path(), "two", TWO_MUTEXES, &["-Wl,--build-id"]);
+    let program_name = program.to_str().expect("a path");
+    let plan = directory.path().join("two.plan");
+    let plan_name = plan.to_str().expect("a path");
+    let with = |text: String| fs::write(&plan, text).expect("a file");
+    let run_it = || run(&["--plan", plan_name, "--", program_name]);
+
+    for lock in ["mutex", "unfair", "glibc"] {
+        with(format!(
+            "lockworks plan 1\n{lock} {}\n",
+            line(&program, "planned")
+        ));
+        let served = output(run_it());
+        assert_eq!(text(&served.stderr), "");
+        let expected = if lock == "glibc" { "1 1\n" } else { "0 1\n" };
+        assert_eq!(text(&served.stdout), expected, "{lock}");
+    }
+
+    with(format!(
+        "lockworks plan 1\nmutx {}\n",
+        line(&program, "planned")
+    ));
+    assert_command_refused(
+        run_it(),
+        2,
+        &["two.plan:2: unknown lock 'mutx'; did you mean 'mutex'?"],
+    );
+    let other = line(&program, "planned").replacen("two ", "two 00", 1);
+    with(format!("lockworks plan 1\nmutex {other}\n"));
+    assert_command_refused(
+        run_it(),
+        2,
+        &["is for another build of two", "make the plan again"],
+    );
+    with("lockworks plan 2\n".to_owned());
+    assert_command_refused(run_it(), 2, &["another version"]);
+    with("lockworks plan 1\n".to_owned());
+    assert_command_refused(run_it(), 2, &["names no mutex"]);
+    assert_refused(
+        &["--plan", "nowhere", "--", program_name],
+        2,
+        &["cannot read the plan nowhere"],
+    );
+
+    let both = output(run(&[
+        "--plan",
+        plan_name,
+        "--lock",
+        "pv",
+        "--",
+        program_name,
+    ]));
+    assert_eq!(both.status.code(), Some(2));
+    let said = text(&both.stderr);
+    assert!(
+        said.contains("--plan") && said.contains("cannot be used with"),
+        "{said}"
+    );
+}

@@ -3,6 +3,7 @@
 
 pub mod compare;
 mod library;
+pub mod plan;
 mod program;
 
 pub use library::{DEFAULT, LIBRARY, LOCK, Library, preloadable, preloadables};

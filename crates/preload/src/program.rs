@@ -132,6 +132,11 @@ impl<'a> Program<'a> {
         not_run(&self.path, error)
     }
 
+    /// The file that the system executes: that of the interpreter, if the program is a script.
+    pub fn executable(&self) -> &Path {
+        &self.elf.path
+    }
+
     /// The locks other than pthread mutexes and rwlocks that the executable is made to use.
     pub fn other_locks(&self) -> OtherLocks {
         OtherLocks {
@@ -246,6 +251,8 @@ fn has_capabilities(program: &Path) -> bool {
 
 /// The properties of an executable that decide whether a library can be loaded, and is of use.
 struct Elf {
+    /// The file.
+    path: PathBuf,
     /// The 64-bit processor that the executable is built for. None: it is built for 32 bits.
     machine: Option<Machine>,
     /// The path of its dynamic loader. None: the executable is linked statically.
@@ -326,9 +333,12 @@ impl Runtime {
 impl Elf {
     fn read(path: &Path) -> Result<Self> {
         let data = ReadCache::new(File::open(path)?);
+        // Symbolic links may have other names.
+        let path = path.canonicalize()?;
         match object::FileKind::parse(&data) {
-            Ok(FileKind::Elf64) => Self::of(&data).context("it is damaged"),
+            Ok(FileKind::Elf64) => Self::of(path, &data).context("it is damaged"),
             Ok(FileKind::Elf32) => Ok(Self {
+                path,
                 machine: None,
                 loader: None,
                 runtime: None,
@@ -338,7 +348,7 @@ impl Elf {
         }
     }
 
-    fn of(data: &ReadCache<File>) -> object::Result<Self> {
+    fn of(path: PathBuf, data: &ReadCache<File>) -> object::Result<Self> {
         let header = FileHeader64::<Endianness>::parse(data)?;
         let endian = header.endian()?;
         let mut loader = None;
@@ -358,6 +368,7 @@ impl Elf {
                 .then_some(kind)
         };
         Ok(Self {
+            path,
             machine: Some(header.e_machine(endian)),
             loader,
             runtime: Runtime::of(&elf),

@@ -20,6 +20,7 @@ use lockworks::LockType;
 use lockworks_measurements::turns;
 use regex::Regex;
 
+use crate::plan::Plan;
 use crate::{DEFAULT, LIBRARY, Library, Program, preloadable, preloadables};
 use lockworks_programs::children;
 use lockworks_ui::interruption;
@@ -38,6 +39,10 @@ pub struct CompareArgs {
     /// strictly FIFO]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     lock: Vec<String>,
+
+    /// A plan to compare too: a file that says which mutexes get which lock, and leaves the others to glibc
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
 
     /// Number of rounds; each round runs the program once under every lock, in another order
     #[arg(short, long, value_name = "N", default_value_t = 9, value_parser = value_parser!(u32).range(1..=1000))]
@@ -105,6 +110,7 @@ If the command is interrupted, it prints the results of the complete rounds.
 Examples:
   lockworks compare -- ./build.sh
   lockworks compare --lock mutex --lock pv --rounds 15 -- python3 threads.py
+  lockworks compare --plan client.plan --lock mutex -- ./client
   lockworks compare --metric 'Throughput: ([0-9.]+)' -- ./client --threads 8
   lockworks compare --metric 'p99 = (\\S+) us' --lower-is-better -- ./client";
 
@@ -164,7 +170,7 @@ fn give(results: &Comparison, json: bool, destination: &Destination) -> Result<(
 impl CompareArgs {
     /// The program, the library that serves its locks, and a comparison without runs.
     pub fn prepare(&self) -> Result<(Program<'_>, Library, Comparison)> {
-        let contestants = self.contestants()?;
+        let mut contestants = self.contestants()?;
         let measure = self.measure()?;
         ensure!(
             !Library::is_loaded(LIBRARY),
@@ -173,6 +179,10 @@ impl CompareArgs {
         );
         let library = Library::find(LIBRARY)?;
         let program = Program::find(&self.command)?;
+        if let Some(path) = &self.plan {
+            let (_, path) = Plan::open_for(path, &program)?;
+            contestants.push(Contestant::Plan(path.into()));
+        }
         let comparison = Comparison::new(self.rounds, measure, contestants);
         Ok((program, library, comparison))
     }
@@ -192,7 +202,7 @@ impl CompareArgs {
         for number in 0..self.warmup + self.rounds {
             let mut round = Vec::new();
             for turn in turns(contestants.len(), number as usize) {
-                let contestant = contestants[turn];
+                let contestant = &contestants[turn];
                 if !lock(results).has_failed(turn) {
                     bar.set_message(contestant.name());
                     let is_glibc = matches!(contestant, Contestant::Glibc);
@@ -224,7 +234,7 @@ impl CompareArgs {
         let named = self.lock.iter().unique().filter(|name| *name != "glibc");
         let named = named.map(|name| preloadable(name));
         let mut locks: Vec<&LockType> = named.collect::<Result<_>>()?;
-        if locks.is_empty() {
+        if locks.is_empty() && self.plan.is_none() {
             ensure!(
                 self.lock.is_empty(),
                 "glibc's mutex is always compared; name a lock to compare it with, such as --lock mutex"

@@ -65,8 +65,11 @@ pub struct ContestantSummary<'a> {
 /// The wall time of a run below which the program's start counts.
 const LEAST_SECONDS: f64 = 0.05;
 
-/// Part of the preload library's warning that no mutex was served.
-const SERVED_NONE: &str = "so no lock of Lockworks served it";
+/// Parts of the preload library's warnings that no mutex was served, and that a plan is not obeyed.
+const SERVED_NONE: [&str; 2] = [
+    "so no lock of Lockworks served it",
+    "; glibc serves all locks",
+];
 
 impl ComparisonReport<'_> {
     /// The table, and the result in a sentence.
@@ -122,9 +125,10 @@ impl ComparisonReport<'_> {
         if sound == 0 {
             return "The program failed under every lock.".to_owned();
         }
+        let served_none = |text: &str| SERVED_NONE.iter().any(|part| text.contains(part));
         if locks
             .iter()
-            .all(|lock| lock.warning.is_some_and(|text| text.contains(SERVED_NONE)))
+            .all(|lock| lock.warning.is_some_and(served_none))
         {
             return "No lock served the program, so there is nothing to compare.".to_owned();
         }

@@ -73,7 +73,7 @@ impl Comparison {
 
     /// The contestants, glibc first.
     pub fn contestants(&self) -> impl Iterator<Item = Contestant> {
-        self.runs.iter().map(|runs| runs.contestant)
+        self.runs.iter().map(|runs| runs.contestant.clone())
     }
 
     /// The contestants that failed, each with why.

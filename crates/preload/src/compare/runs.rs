@@ -4,8 +4,9 @@ use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -18,23 +19,27 @@ use nix::unistd::Pid;
 use regex::Regex;
 use serde::Serialize;
 
+use crate::plan::PLAN;
 use crate::{LOCK, Library, Program};
 
 /// The locks that a program is run with.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub enum Contestant {
     /// glibc's own locks.
     Glibc,
     /// A lock of Lockworks in the program's mutexes.
     Lock(&'static LockType),
+    /// The locks of the plan in this file, and glibc's.
+    Plan(Arc<Path>),
 }
 
 impl Contestant {
     /// The contestant's name in tables.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Glibc => "glibc",
             Self::Lock(lock) => lock.name(),
+            Self::Plan(_) => "plan",
         }
     }
 }
@@ -130,7 +135,7 @@ impl fmt::Display for Failure {
 pub fn run(
     program: &Program,
     library: &Library,
-    contestant: Contestant,
+    contestant: &Contestant,
     measure: &Measure,
     limit: Option<Duration>,
 ) -> Result<RunOutcome> {
@@ -139,6 +144,12 @@ pub fn run(
         Contestant::Lock(lock) => {
             let mut command = program.command_served(library);
             command.env(LOCK, lock.name());
+            command.env_remove(PLAN);
+            command
+        }
+        Contestant::Plan(path) => {
+            let mut command = program.command_served(library);
+            command.env(PLAN, path.as_os_str());
             command
         }
     };
