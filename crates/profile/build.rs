@@ -24,6 +24,7 @@ fn main() {
             "LW_PROFILE_BLOCK_STEPS",
             "LW_PROFILE_STEP_MODE",
             "LW_PROFILE_STEP_SLEPT",
+            "LW_PROFILE_STEP_INITIALISES",
             "LW_PROFILE_MODE_BITS",
             "LW_PROFILE_MODE_MASK",
         ])

@@ -22,6 +22,15 @@
 	LW_MEASURE(mutex, LW_PROFILE_MUTEX, LW_KIND(mutex), lw_glibc()->mutex_trylock(mutex), \
 		   clock, deadline)
 
+LW_EXPORT int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
+{
+	const int error = lw_glibc()->mutex_init(mutex, attr);
+
+	lw_profile_step((enum lw_profile_step_kind)LW_PROFILE_STEP_INITIALISES, LW_PROFILE_MUTEX,
+			mutex, LW_CALLER);
+	return error;
+}
+
 LW_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	return LW_MEASURE_MUTEX(mutex, CLOCK_MONOTONIC, NULL);
@@ -165,6 +174,7 @@ LW_EXPORT int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mute
 			       lw_glibc()->cond_clockwait(cond, mutex, clock, deadline));
 }
 
+LW_OLD_NAME(pthread_mutex_init);
 LW_OLD_NAME(pthread_mutex_lock);
 LW_OLD_NAME(pthread_mutex_trylock);
 LW_OLD_NAME(pthread_mutex_unlock);

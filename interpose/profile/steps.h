@@ -39,6 +39,9 @@ enum lw_profile_step_kind {
 	LW_STEP_RETURNS, /* from the call of the step before, in which it may have woken another */
 };
 
+/* A further kind, which is not in the file of a recording: a call initialises a mutex. */
+#define LW_PROFILE_STEP_INITIALISES 255
+
 /* Bits of a step's flags: the mode of a lock, and why the thread had no CPU. */
 #define LW_PROFILE_STEP_MODE  3
 #define LW_PROFILE_STEP_SLEPT 4 /* it waited in the kernel */

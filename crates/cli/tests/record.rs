@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lockworks_profile::recording::{Kind, Recording, Step};
+use lockworks_preload::plan::Plan;
+use lockworks_profile::recording::{Kind, Recording, Site, Step};
 
 use crate::support::{assert_fails, json, output};
 
@@ -12,7 +13,7 @@ fn compile(directory: &Path) -> PathBuf {
     let (file, program) = (directory.join("record.c"), directory.join("record"));
     fs::write(&file, include_str!("record.c")).expect("a file");
     let mut compiler = Command::new("cc");
-    compiler.args(["-pthread", "-g", "-O2", "-o"]);
+    compiler.args(["-pthread", "-g", "-O2", "-Wl,--build-id", "-o"]);
     compiler.args([&program, &file]);
     assert!(compiler.status().expect("a C compiler").success());
     program
@@ -100,4 +101,58 @@ fn nothing_is_written_without_a_lock() {
         &["nothing is written"],
     );
     assert!(!file.exists());
+}
+
+#[test]
+fn plans_find_the_locks_of_a_recording() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = compile(directory.path());
+    let program = program.to_str().expect("a path");
+    let file = directory.path().join("r.lw");
+    let path = file.to_str().expect("a path");
+    let ran = output(&["record", "-o", path, "--", program]);
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    let recording = Recording::open(&file).expect("a recording");
+    let of = |name: &str| {
+        let number = recording.objects.iter().position(|object| object == name);
+        number.unwrap_or_else(|| panic!("{name} of {:?}", recording.objects))
+    };
+    let sites = |name: &str| &recording.sites.objects[of(name)];
+
+    let [again, mutex, rwlock] = ["again", "mutex", "rwlock"].map(sites);
+    assert!(again.variable.is_some() && again.initialised.is_some());
+    assert!(mutex.variable.is_some() && mutex.initialised.is_none());
+    let function = |site: &Option<Site>| site.as_ref().map(|site| site.name.clone());
+    let first = function(&again.first_locked).expect("it was locked");
+    assert!(first.starts_with("main"), "{first}");
+    assert_eq!(function(&rwlock.variable).as_deref(), Some("rwlock"));
+
+    // The plan of these lines is obeyed, so glibc serves neither.
+    let lines = ["again", "mutex"].map(|name| recording.plan_line(of(name), "pv"));
+    let lines = lines.map(|line| line.expect("a variable"));
+    let plan = Plan {
+        lines: lines.to_vec(),
+    };
+    let plan_path = directory.path().join("p.plan");
+    fs::write(&plan_path, plan.to_string()).expect("a file");
+    let plan_path = plan_path.to_str().expect("a path");
+    let mut run = crate::support::lockworks(&["run", "--plan", plan_path, "--", program]);
+    let ran = run.env("LOCKWORKS_VERBOSE", "1").output().expect("it runs");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(
+        said.matches("locks that 'pv' serves: 1\n").count(),
+        2,
+        "{said}"
+    );
+
+    // So is one that names a call, as for mutexes that are no variables.
+    for site in [&again.initialised, &again.first_locked] {
+        let mut line = plan.lines[0].clone();
+        line.address = site.as_ref().expect("a call").address;
+        let plan = Plan { lines: vec![line] };
+        fs::write(plan_path, plan.to_string()).expect("a file");
+        let ran = run.output().expect("it runs");
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(said.contains("locks that 'pv' serves: 1\n"), "{said}");
+    }
 }

@@ -48,6 +48,7 @@ fn recording(threads: &[(&str, Steps)]) -> Recording {
         places: ["lookup (program+0x10)", "wait (program+0x20)"]
             .map(str::to_owned)
             .to_vec(),
+        sites: Default::default(),
         steps,
     }
 }

@@ -179,12 +179,35 @@ impl Places {
     /// The static variable that an address in a process belongs to. None: it is on the heap or a
     /// stack, or has no symbol.
     pub fn variable(&mut self, record: &Record, address: u64) -> Option<String> {
+        let (_, _, name) = self.find_variable(record, address)?;
+        Some(name)
+    }
+
+    /// The file of the static variable that an address in a process belongs to, and the address there.
+    pub fn variable_in_file(&mut self, record: &Record, address: u64) -> Option<(PathBuf, u64)> {
+        let (module, address, _) = self.find_variable(record, address)?;
+        Some((module.path.clone(), address))
+    }
+
+    fn find_variable<'r>(
+        &mut self,
+        record: &'r Record,
+        address: u64,
+    ) -> Option<(&'r Module, u64, String)> {
         record.modules.iter().find_map(|module| {
             let (start, offset) = module.start();
             let symbols = self.symbols(module)?;
             let begin = start.wrapping_sub(symbols.address(offset)?);
-            symbols.variable(address.checked_sub(begin)?)
+            let address = address.checked_sub(begin)?;
+            Some((module, address, symbols.variable(address)?))
         })
+    }
+
+    /// The file of the code at an address in a process, and the address there.
+    pub fn code_in_file(&mut self, record: &Record, address: u64) -> Option<(PathBuf, u64)> {
+        let (module, offset) = record.module(address)?;
+        let address = self.symbols(module)?.address(offset)?;
+        Some((module.path.clone(), address))
     }
 
     fn symbols(&mut self, module: &Module) -> Option<&Symbols> {

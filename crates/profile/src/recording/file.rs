@@ -11,6 +11,8 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
+use super::sites::Sites;
+
 /// What a file calls itself.
 const FORMAT: &str = "lockworks recording";
 
@@ -143,6 +145,9 @@ pub struct Recording {
     pub objects: Vec<String>,
     /// The places in the code.
     pub places: Vec<String>,
+    /// Where plans find the locks.
+    #[serde(default)]
+    pub sites: Sites,
     /// The steps of all threads, thread by thread, each in its order.
     #[serde(skip)]
     pub steps: Vec<Step>,
@@ -368,6 +373,7 @@ mod tests {
                 .to_vec(),
             objects: vec!["lock".to_owned()],
             places: vec!["main".to_owned(), "run".to_owned()],
+            sites: Sites::default(),
             steps: vec![
                 step(0, Kind::Begins, 0),
                 step(100, Kind::Acquires, 0),

@@ -1,6 +1,7 @@
 //! `lockworks record`: all that the threads of a program do with locks, in their order.
 
 mod file;
+mod sites;
 mod steps;
 
 use std::ffi::OsString;
@@ -20,6 +21,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
 
 pub use file::{Kind, Lock, Recording, Step, Thread};
+pub use sites::{LockSites, Site, Sites};
 
 use crate::{Measured, exit_code};
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::file::{Kind, Recording, Step, Thread};
+use super::sites::{Files, LockSites};
 use crate::layout::{self, Block, RawStep, Steps, table};
 use crate::places::Places;
 use crate::record::Record;
@@ -19,6 +20,8 @@ struct Left<'a> {
     record: &'a Record,
     /// The steps of each thread, by its number.
     threads: BTreeMap<u64, Vec<RawStep>>,
+    /// When each mutex was initialised first, and the return address of that call.
+    initialised: HashMap<u64, (u64, u64)>,
     knows_away: bool,
     /// What steps add to the time for which a lock is held, and to that in which it is not.
     empty: [u64; 2],
@@ -46,22 +49,21 @@ impl<'a> Left<'a> {
                 layout::LW_PROFILE_BLOCK_STEPS,
             )?;
             // A thread fills a block in order, and a step that is complete has a kind.
-            let complete = steps
-                .iter()
-                .take_while(|step| Kind::of(step.kind).is_some());
+            let complete = steps.iter().take_while(|step| step.kind != 0);
             steps.truncate(complete.count());
             of_threads.entry(thread).or_default().push((number, steps));
         }
+        let mut initialised = HashMap::new();
         let threads = of_threads.into_iter().map(|(thread, mut blocks)| {
             blocks.sort_by_key(|(number, _)| *number);
-            (
-                thread,
-                blocks.into_iter().flat_map(|(_, steps)| steps).collect(),
-            )
+            let steps = blocks.into_iter().flat_map(|(_, steps)| steps).collect();
+            (thread, without_initialisations(steps, &mut initialised))
         });
+        let threads = threads.collect();
         Ok(Some(Self {
             record,
-            threads: threads.collect(),
+            threads,
+            initialised,
             knows_away: number(offset_of!(Steps, knows_away))? != 0,
             empty: [
                 number(offset_of!(Steps, empty_held))?,
@@ -74,6 +76,32 @@ impl<'a> Left<'a> {
     fn steps(&self) -> usize {
         self.threads.values().map(Vec::len).sum()
     }
+}
+
+/// The steps without those that initialise a mutex, whose first ones are noted. The time without a CPU before
+/// such a step is then before the next one.
+fn without_initialisations(
+    steps: Vec<RawStep>,
+    initialised: &mut HashMap<u64, (u64, u64)>,
+) -> Vec<RawStep> {
+    let mut left = Vec::with_capacity(steps.len());
+    let (mut away, mut slept) = (0, 0);
+    for mut step in steps {
+        step.away = step.away.saturating_add(away);
+        step.flags |= slept;
+        (away, slept) = (0, 0);
+        if u32::from(step.kind) == layout::LW_PROFILE_STEP_INITIALISES as u32 {
+            away = step.away;
+            slept = step.flags & layout::LW_PROFILE_STEP_SLEPT as u8;
+            let first = initialised.entry(step.object);
+            let this = (step.time, step.caller);
+            let first = first.or_insert(this);
+            *first = (*first).min(this);
+        } else {
+            left.push(step);
+        }
+    }
+    left
 }
 
 /// The names of things, in the order in which they were first seen.
@@ -132,8 +160,10 @@ pub fn read(measured: &Measured, command: &[OsString]) -> Result<Recording> {
         threads: Vec::new(),
         objects: Vec::new(),
         places: Vec::new(),
+        sites: Default::default(),
         steps: Vec::new(),
     };
+    let mut first_locked: HashMap<u64, (u64, u64)> = HashMap::new();
     for steps in left.threads.values() {
         let function = steps
             .first()
@@ -145,6 +175,11 @@ pub fn read(measured: &Measured, command: &[OsString]) -> Result<Recording> {
         let mut last = 0;
         for step in steps {
             let kind = Kind::of(step.kind).context("a step without a kind")?;
+            if matches!(kind, Kind::Waits | Kind::Acquires | Kind::Fails) && step.caller != 0 {
+                let this = (step.time, step.caller);
+                let first = first_locked.entry(step.object).or_insert(this);
+                *first = (*first).min(this);
+            }
             let has_object = !matches!(kind, Kind::Begins | Kind::Ends | Kind::Returns);
             let call = step.caller.wrapping_sub(1);
             // Of two CPUs, the counters may differ by some nanoseconds.
@@ -174,6 +209,22 @@ pub fn read(measured: &Measured, command: &[OsString]) -> Result<Recording> {
             recording.seconds = recording.seconds.max(last as f64 / 1e9);
         }
     }
+    let mut files = Files::default();
+    let mut addresses: Vec<(u64, u32)> = objects.known.into_iter().collect();
+    addresses.sort_unstable_by_key(|(_, number)| *number);
+    for (address, _) in addresses {
+        let mut call = |calls: &HashMap<u64, (u64, u64)>| {
+            let (_, returns_to) = calls.get(&address)?;
+            files.call(&mut places, left.record, *returns_to)
+        };
+        let (initialised, first_locked) = (call(&left.initialised), call(&first_locked));
+        recording.sites.objects.push(LockSites {
+            variable: files.variable(&mut places, left.record, address),
+            initialised,
+            first_locked,
+        });
+    }
+    recording.sites.modules = files.modules;
     recording.objects = objects.names;
     recording.places = calls.names;
     Ok(recording)
