@@ -5,6 +5,8 @@ mod kernel;
 mod locks;
 mod machines;
 mod new;
+mod options;
+mod plan;
 mod replay;
 mod report;
 mod reproduce;
@@ -82,6 +84,10 @@ const GROUPS: [Group; 4] = [
                 "the program with a lock of Lockworks, unchanged",
             ),
             (
+                "plan -- PROGRAM",
+                "a lock for each hot mutex; the others stay glibc's",
+            ),
+            (
                 "record -o l.lw -- PROGRAM",
                 "what its threads do with locks, as a file",
             ),
@@ -103,10 +109,6 @@ const GROUPS: [Group; 4] = [
             (
                 "sim --machine kunpeng-920",
                 "locks on one of them, in virtual time",
-            ),
-            (
-                "reproduce cna_locktorture",
-                "published tables, and their simulation",
             ),
         ],
     ),
@@ -158,15 +160,17 @@ enum Command {
     Profile(lockworks_profile::ProfileArgs),
     Record(lockworks_profile::recording::RecordArgs),
     Replay(replay::ReplayArgs),
+    Plan(plan::PlanArgs),
     Compare(compare::CompareArgs),
     Run(run::RunArgs),
     Torture(torture::TortureArgs),
     Sim(sim::SimArgs),
     Machines(machines::MachinesArgs),
     Locks(locks::LocksArgs),
-    // `sim` names these two.
+    // `sim` names these.
     #[command(hide = true)]
     Regret(regret::RegretArgs),
+    #[command(hide = true)]
     Reproduce(reproduce::ReproduceArgs),
     Check(Box<check::CheckArgs>),
     Kernel(kernel::KernelArgs),
@@ -281,6 +285,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Compare(args) => compare::command(args),
         Command::Profile(args) => lockworks_profile::command(args),
         Command::Record(args) => lockworks_profile::recording::command(args),
+        Command::Plan(args) => plan::command(args),
         Command::Replay(args) => replay::command(args),
         Command::Top(args) => lockworks_profile::top(args),
         Command::Report(args) => report::command(args),

@@ -7,6 +7,7 @@ mod checked;
 mod command;
 mod compare;
 mod new;
+mod plan;
 mod profile;
 mod profile_robust;
 mod record;

@@ -1,9 +1,10 @@
 //! `lockworks replay`: a recorded program with other locks, on another machine, with more threads.
 
 mod change;
+pub mod choice;
 mod threads;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
@@ -161,7 +162,7 @@ struct Replayed {
 }
 
 /// A recording that has been read.
-struct Opened {
+pub struct Opened {
     recording: Recording,
     threads: Threads,
     /// The machine to simulate.
@@ -170,10 +171,15 @@ struct Opened {
     check: Option<SelfCheck>,
 }
 
-impl ReplayArgs {
-    /// Reads the recording, and replays it as it was.
-    fn open(&self) -> Result<Opened> {
-        let recording = Recording::open(&self.recording)?;
+impl Opened {
+    /// Reads a recording, and replays it as it was. `machine`: the one to simulate, else that of the recording.
+    /// `operation`: the place whose acquisitions are operations, else all are.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or replayed.
+    pub fn of(file: &Path, machine: Option<&str>, operation: Option<&str>) -> Result<Self> {
+        let recording = Recording::open(file)?;
         let own = recording.machine.as_ref();
         let own = own.map(|text| {
             let mut machine = Machine::parse(text, "the machine of the recording")?;
@@ -183,12 +189,11 @@ impl ReplayArgs {
         let own = own
             .transpose()
             .map_err(|error: lockworks_machine::Error| error)?;
-        let machine = match (&self.machine, &own) {
+        let machine = match (machine, &own) {
             (Some(name), _) => Machine::find(name)?,
             (None, Some(own)) => own.clone(),
             (None, None) => anyhow::bail!("the recording has no machine; name one: --machine"),
         };
-        let operation = self.operation.as_deref();
         let threads = |without_steps| {
             let wanted = Wanted {
                 operation,
@@ -211,12 +216,25 @@ impl ReplayArgs {
             .as_ref()
             .map(|own| SelfCheck::of(&as_it_was, own, &recording))
             .transpose()?;
-        Ok(Opened {
+        Ok(Self {
             recording,
             threads,
             machine,
             check,
         })
+    }
+
+    /// Whether the replay of the recording as it was agrees with what was measured, or there is nothing to
+    /// compare it with.
+    pub fn is_believable(&self) -> bool {
+        self.check.as_ref().is_none_or(SelfCheck::is_believable)
+    }
+}
+
+impl ReplayArgs {
+    fn open(&self) -> Result<Opened> {
+        let machine = self.machine.as_deref();
+        Opened::of(&self.recording, machine, self.operation.as_deref())
     }
 
     /// What is to be simulated, and the lock that others are compared with.
@@ -298,7 +316,7 @@ impl ReplayArgs {
 
 impl Opened {
     /// What is said before the results, as text and as JSON.
-    fn before(&self) -> Result<(String, serde_json::Value)> {
+    pub fn before(&self) -> Result<(String, serde_json::Value)> {
         let check = self.check.as_ref();
         let moves = self.threads.moves;
         let few = (moves < MOVES).then(|| {
@@ -325,8 +343,7 @@ pub fn command(args: &ReplayArgs) -> Result<ExitCode> {
     printing.check()?;
     let opened = args.open()?;
     let before = opened.before()?;
-    let is_believable = opened.check.as_ref().is_none_or(SelfCheck::is_believable);
-    if !is_believable && !args.anyway {
+    if !opened.is_believable() && !args.anyway {
         let json = serde_json::json!({ "recording": before.1 });
         let json = lockworks_ui::output::json(&json)?;
         printing.destination.write(match args.json {

@@ -51,6 +51,9 @@ pub struct Measured {
 /// A lock of a recording, and what it did.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct OfRecorded {
+    /// Its number among the recording's objects.
+    #[serde(skip)]
+    pub object: u32,
     /// Its name, or its address.
     pub lock: String,
     /// The place that acquired it first.
@@ -633,6 +636,7 @@ impl Threads {
                 kind: None,
             });
             of_locks.push(OfRecorded {
+                object: *object,
                 lock: name(*object),
                 place: of.place.map_or_else(String::new, |place| {
                     recording.places[place as usize].clone()

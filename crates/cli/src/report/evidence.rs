@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::{Context, Error, Result};
-use clap::{Args, Command};
+use clap::Args;
 use indicatif::ProgressBar;
 
+use crate::options;
 use lockworks_ui::plot::figure::{Draw, Figure};
 use lockworks_ui::progress;
 
@@ -80,10 +81,7 @@ impl<'a> Evidence<'a> {
         let words = shlex::split(command).context("the command ends within quotes")?;
         let has_program = words.last().is_some_and(|word| word == "--");
         let program = self.program.iter().filter(|_| has_program).cloned();
-        let options = Options::augment_args(Command::new("lockworks"));
-        let words = words.into_iter().map(OsString::from);
-        let matches = options.try_get_matches_from(words.chain(program))?;
-        Ok(Options::from_arg_matches(&matches)?)
+        options::parse(words.into_iter().map(OsString::from).chain(program))
     }
 
     /// The command as a user would type it: without the directory for files of this run.
