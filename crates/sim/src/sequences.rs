@@ -8,6 +8,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use lockworks::LockType;
 
@@ -38,7 +39,7 @@ pub enum Act {
     ReleaseRead(u32),
     /// Signals a condition, for the waits that name this thread.
     Signal,
-    /// Adds one to the counter of a condition, and wakes one that waits for it.
+    /// The same, of a condition that counts: also adds one to its counter, and wakes one that waits for it.
     Give(u32),
     /// Takes one from the counter of a condition. As long as it is 0, waits without the lock.
     Take {
@@ -183,7 +184,7 @@ impl Sequences {
     }
 
     /// Sets the program up. On CPUs with a faster clock it computes for less time.
-    pub(crate) fn program(&self, setup: &mut Setup) -> Box<dyn Program> {
+    pub(crate) fn program(self: &Arc<Self>, setup: &mut Setup) -> Box<dyn Program> {
         let copies = self.copies(setup.threads);
         let cpus = setup.machine_cpus();
         let call = |key, otherwise| setup.machine.cost(key).map_or(otherwise, |cost| cost.value);
@@ -219,9 +220,8 @@ impl Sequences {
             waiting: RefCell::default(),
         });
         Box::new(Replay {
-            lanes: self.lanes.clone(),
+            sequences: Arc::clone(self),
             conditions: self.counters.iter().map(Condition::new).collect(),
-            ns: self.ns,
             busy: self.busy / self.busy.ceil().max(1.0),
             locks,
             index: copies
@@ -272,9 +272,8 @@ struct Thread {
 
 /// The program of a recording.
 struct Replay {
-    lanes: Vec<Lane>,
+    sequences: Arc<Sequences>,
     conditions: Vec<Condition>,
-    ns: f64,
     /// The part of its time that a thread of other work computes.
     busy: f64,
     /// The pieces of each lock: one, or one for each copy of its owner.
@@ -300,12 +299,17 @@ impl Replay {
         let (lane, copy) = self.threads[thread].copy;
         // All threads that are copies of the same number begin at the same time of the recording. Times of
         // several copies are as far from each other as can be.
-        let time = (f64::from(copy) / f64::from(self.copies)) * self.ns;
-        let entries = &self.lanes[lane as usize].entries;
+        let time = (f64::from(copy) / f64::from(self.copies)) * self.sequences.ns;
+        let entries = &self.sequences.lanes[lane as usize].entries;
         match entries.get(entries.partition_point(|entry| entry.ns < time)) {
             Some(&entry) => (entry, false, entry.ns - time),
-            None => (entries[0], true, self.ns - time + entries[0].ns),
+            None => (entries[0], true, self.sequences.ns - time + entries[0].ns),
         }
+    }
+
+    /// Lets the time pass that a thread has computed until now, before others see what it does.
+    fn arrive(&self, thread: usize) {
+        write(self.threads[thread].word, 4, 1);
     }
 
     fn signal(&self, thread: usize) {
@@ -346,6 +350,10 @@ impl Replay {
             }
             let word = self.threads[thread].word;
             write(word, 4, 0);
+            // The store takes time, in which another thread may have added one, without the lock.
+            if condition.counter.get() > 0 {
+                continue;
+            }
             condition.waiting.borrow_mut().push_back(thread);
             let lock = &self.piece(lock, thread).lock;
             lock.release(thread);
@@ -381,7 +389,7 @@ impl Program for Replay {
             }
         };
         let (lane, copy) = own.copy;
-        let lane = &self.lanes[lane as usize];
+        let lane = &self.sequences.lanes[lane as usize];
         let (entry, is_over, after) = self.beginning(thread);
         let mut round = u64::from(is_over);
         let mut acts = lane.acts[entry.act..].iter();
@@ -406,14 +414,21 @@ impl Program for Replay {
                 Act::Read(lock) => self.piece(lock, thread).lock.acquire_read(thread),
                 Act::Release(lock) => self.piece(lock, thread).lock.release(thread),
                 Act::ReleaseRead(lock) => self.piece(lock, thread).lock.release_read(thread),
-                Act::Signal => self.signal(thread),
-                Act::Give(condition) => self.give(condition),
+                Act::Signal => {
+                    self.arrive(thread);
+                    self.signal(thread);
+                }
+                Act::Give(condition) => {
+                    self.arrive(thread);
+                    self.give(condition);
+                    self.signal(thread);
+                }
                 Act::Take { condition, lock } => self.take(thread, condition, lock),
                 Act::Await { lane, signals, ns } => {
                     let copies = (0..=copy).rev().map(|copy| (lane, copy));
                     match copies.filter_map(|copy| self.index.get(&copy)).next() {
                         Some(&other) => {
-                            let of_round = u64::from(self.lanes[lane as usize].signals);
+                            let of_round = u64::from(self.sequences.lanes[lane as usize].signals);
                             self.wait(thread, other, round * of_round + u64::from(signals));
                         }
                         None => sleep(f64::from(ns)),
@@ -442,7 +457,11 @@ impl Program for Replay {
 
 #[cfg(test)]
 mod tests {
+    use lockworks::Settings;
+    use lockworks_machine::Machine;
+
     use super::*;
+    use crate::{Placement, Run, Scenario, Workload};
 
     fn sequences(classes: &[(usize, Option<usize>)]) -> Sequences {
         let mut lanes = 0;
@@ -486,5 +505,93 @@ mod tests {
             let all: std::collections::BTreeSet<_> = copies.iter().collect();
             assert_eq!(all.len(), number);
         }
+    }
+
+    /// The operations of two threads in 2 ms.
+    fn operations(acts: [Vec<Act>; 2], counters: Vec<u64>, signals: u32) -> Vec<u64> {
+        let lanes = acts.map(|acts| Lane {
+            acts,
+            entries: vec![Entry {
+                act: 0,
+                ns: 0.0,
+                signals: 0,
+            }],
+            signals,
+        });
+        let lock = |name: &str| Lock {
+            name: name.to_owned(),
+            has_readers: false,
+            owner: None,
+            lines: 0,
+            kind: None,
+        };
+        let sequences = Sequences {
+            lanes: lanes.to_vec(),
+            locks: ["a", "b"].map(lock).to_vec(),
+            counters,
+            ..sequences(&[(2, None)])
+        };
+        let machine = Machine::find("oracle-x5-4").expect("a machine");
+        let scenario = Scenario::new(machine, Workload::recorded("", "", sequences));
+        let run = Run {
+            scenario: &scenario,
+            lock: crate::lock_types()
+                .find(|lock| lock.name() == "futex")
+                .expect("a lock"),
+            threads: 2,
+            placement: Placement::Compact,
+            sharing: None,
+            seconds: 2e-3,
+            tunables: Settings::kernel(),
+            odd_threads_have_priority: false,
+            seed: 1,
+        };
+        run.run().expect("a run").operations
+    }
+
+    #[test]
+    fn a_signal_without_the_lock_is_not_missed() {
+        // Each waits for the other. The time of the signal moves over that at which the other begins to wait.
+        let acts = [0, 1].map(|own: u32| {
+            let turn = |n: u32| {
+                [
+                    Act::Compute((1 + own * n) as f32),
+                    Act::Acquire(own),
+                    Act::Take {
+                        condition: own,
+                        lock: own,
+                    },
+                    Act::Release(own),
+                    Act::Compute((1 + (1 - own) * n / 3) as f32),
+                    Act::Give(1 - own),
+                    Act::Operation,
+                ]
+            };
+            (0..600).flat_map(turn).collect()
+        });
+        let both = operations(acts, vec![1, 1], 600);
+        assert!(both.iter().all(|of| *of > 100), "{both:?}");
+    }
+
+    #[test]
+    fn signals_of_conditions_that_count_are_signals() {
+        let signals = vec![
+            Act::Acquire(0),
+            Act::Give(0),
+            Act::Signal,
+            Act::Release(0),
+            Act::Compute(10_000.0),
+            Act::Operation,
+        ];
+        let waits = vec![
+            Act::Await {
+                lane: 0,
+                signals: 2,
+                ns: 0.0,
+            },
+            Act::Operation,
+        ];
+        let both = operations([signals, waits], vec![0], 2);
+        assert!(both[0].abs_diff(both[1]) <= 2, "{both:?}");
     }
 }
