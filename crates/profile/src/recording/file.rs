@@ -72,6 +72,11 @@ impl Kind {
         Self::Returns,
     ];
 
+    /// Whether its steps are of a lock or a condition.
+    pub fn has_object(self) -> bool {
+        !matches!(self, Self::Begins | Self::Ends | Self::Returns)
+    }
+
     /// The kind of this number.
     pub fn of(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
@@ -249,16 +254,29 @@ impl Recording {
         }
         let head: Header<Self> = serde_json::from_value(head).context("its header is damaged")?;
         let mut recording = head.recording;
-        let threads = recording.threads.iter();
-        let number = threads.map(|thread| thread.steps).sum::<usize>();
-        let mut bytes = Vec::new();
+        let cpus = recording.cpus;
+        ensure!(
+            cpus > 0 && (0.0..=cpus as f64).contains(&recording.other_cpus),
+            "its header is damaged: {} of {cpus} CPUs with other work",
+            recording.other_cpus
+        );
         let cut = "it is cut off; record again";
-        from.read_to_end(&mut bytes).context(cut)?;
-        ensure!(Some(bytes.len()) == number.checked_mul(STEP), cut);
-        let steps = bytes.chunks_exact(STEP).map(|bytes| recording.step(bytes));
-        recording.steps = steps
-            .collect::<Option<_>>()
-            .context("a step is damaged; record again")?;
+        let damaged = "a step is damaged; record again";
+        let mut steps = Vec::new();
+        for thread in &recording.threads {
+            let mut last = 0;
+            for _ in 0..thread.steps {
+                let mut bytes = [0; STEP];
+                from.read_exact(&mut bytes).context(cut)?;
+                let step = recording.step(&bytes).context(damaged)?;
+                ensure!(step.ns >= last, damaged);
+                last = step.ns;
+                steps.push(step);
+            }
+        }
+        // The end has the check sum.
+        ensure!(from.read(&mut [0]).context(cut)? == 0, damaged);
+        recording.steps = steps;
         Ok(recording)
     }
 
@@ -327,10 +345,15 @@ impl Recording {
             n => ((n as usize) < names.len()).then_some(Some(n)),
         };
         let cpu = u16::from_le_bytes([bytes[20], bytes[21]]);
+        let kind = Kind::of(bytes[22])?;
+        let object = named(8, &self.objects)?;
+        if object.is_some() != kind.has_object() {
+            return None;
+        }
         Some(Step {
             ns: u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")),
-            kind: Kind::of(bytes[22])?,
-            object: named(8, &self.objects)?,
+            kind,
+            object,
             place: named(12, &self.places)?,
             away_ns: u64::from(word(16)) * 16,
             slept: bytes[23] & 4 != 0,
@@ -422,5 +445,18 @@ mod tests {
         let mut damaged = recording();
         damaged.places.pop();
         assert!(Recording::read(&*written(&damaged)).is_err());
+        let damages: [fn(&mut Recording); 6] = [
+            |of| of.steps[3].ns = 10,
+            |of| of.steps[3].object = None,
+            |of| of.threads[0].steps = usize::MAX,
+            |of| of.threads[1].steps -= 1,
+            |of| of.cpus = 0,
+            |of| of.other_cpus = 1e300,
+        ];
+        for (number, damage) in damages.iter().enumerate() {
+            let mut damaged = recording();
+            damage(&mut damaged);
+            assert!(Recording::read(&*written(&damaged)).is_err(), "{number}");
+        }
     }
 }
