@@ -17,7 +17,7 @@ fn recording(threads: &[(&str, Steps)]) -> Recording {
         steps.iter().map(move |&(ns, kind, object)| Step {
             ns,
             kind,
-            object: Some(object),
+            object: kind.has_object().then_some(object),
             place: Some(thread.min(1) as u32),
             away_ns: 0,
             slept: false,
@@ -118,6 +118,49 @@ fn a_lock_of_one_thread_is_copied_with_it() {
     is_near(rate(&[&file, "--threads", "8"]), 8.0 / 3100e-9);
 }
 
+#[test]
+fn threads_with_a_section_each_are_one_after_the_other() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let thread = |n: u64| {
+        let at = n * 4000;
+        let steps = vec![
+            (at, Kind::Begins, 0),
+            (at + 100, Kind::Acquires, 0),
+            (at + 3100, Kind::Releases, 0),
+            (at + 3900, Kind::Ends, 0),
+        ];
+        ("work", steps)
+    };
+    let threads: Vec<_> = (0..2000).map(thread).collect();
+    let file = written(directory.path(), &recording(&threads));
+    is_near(rate(&[&file]), 250_000.0);
+}
+
+#[test]
+fn what_a_thread_does_that_always_has_a_lock_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut within = vec![(0, Kind::Acquires, 1)];
+    within.extend(sections(1000, 3000, 1000, 5000));
+    // The other one waits for nobody, so the replay is off.
+    let waits = (0..5000u64).flat_map(|n| {
+        let at = n * 4000;
+        [
+            (at, Kind::Waits, 0),
+            (at + 3000, Kind::Acquires, 0),
+            (at + 3200, Kind::Releases, 0),
+        ]
+    });
+    let both = recording(&[("holds", within), ("work", waits.collect())]);
+    let file = written(directory.path(), &both);
+    let ran = output(&["replay", &file]);
+    let said = String::from_utf8_lossy(&ran.stdout).replace('\n', " ");
+    assert!(
+        said.contains("50 % of the acquisitions are left out"),
+        "{said}"
+    );
+    assert!(ran.stdout.ends_with(b"\n"), "{said:?}");
+}
+
 /// A thread that signals each 10 us, and one that waits for that and takes 1 us.
 #[test]
 fn a_wait_for_a_condition_ends_with_its_signal() {
@@ -166,7 +209,7 @@ fn a_wait_for_a_condition_ends_with_its_signal() {
     ];
     let file = written(directory.path(), &recording(&threads));
     let three = rate(&[&file]);
-    assert!((220_000.0..310_000.0).contains(&three), "{three}");
+    assert!((160_000.0..310_000.0).contains(&three), "{three}");
 }
 
 #[test]

@@ -134,6 +134,9 @@ const OTHER_WAITS: f64 = 0.25;
 /// The wake-ups that tell what one takes.
 const WAKES: usize = 200;
 
+/// The share of acquisitions that are not simulated from which on it is named.
+const LEFT_OUT: f64 = 0.05;
+
 /// A bigger machine needs this many hand-offs between CPUs, or the lines that move are not known.
 const MOVES: u64 = 1000;
 
@@ -348,7 +351,7 @@ pub fn command(args: &ReplayArgs) -> Result<ExitCode> {
         let json = lockworks_ui::output::json(&json)?;
         printing.destination.write(match args.json {
             true => &json,
-            false => before.0.trim_end(),
+            false => &before.0,
         })?;
         eprintln!(
             "lockworks: the replay is off by more than 20 %, so it has no answer; --anyway gives one"
@@ -511,6 +514,12 @@ fn reasons(threads: &Threads, recording: &Recording) -> Vec<String> {
         reasons.push(format!(
             "threads slept for {} of their time for other reasons than locks",
             percent(measured.asleep)
+        ));
+    }
+    if measured.left_out > LEFT_OUT {
+        reasons.push(format!(
+            "{} of the acquisitions are left out, as their threads always had a lock",
+            percent(measured.left_out)
         ));
     }
     if recording.other_cpus > 0.25 {

@@ -40,6 +40,8 @@ pub struct Measured {
     pub contended: f64,
     /// The wait that one acquisition in a hundred exceeds, in nanoseconds.
     pub wait_p99_ns: u64,
+    /// The share of acquisitions that are not simulated, as their thread never was without a lock then.
+    pub left_out: f64,
     /// The threads' time that was spent computing, waiting for locks and conditions, asleep for other reasons,
     /// and without a CPU, as shares.
     pub computing: f64,
@@ -82,7 +84,8 @@ const PAUSE: usize = PIECES / 10;
 
 /// The piece of a recording in which the most threads used locks, as long as possible.
 fn window(recording: &Recording) -> Range<u64> {
-    let end = (recording.seconds * 1e9) as u64 + 1;
+    let end = recording.steps.iter().map(|step| step.ns).max();
+    let end = end.map_or(1, |last| last + 1);
     let piece = end.div_ceil(PIECES as u64).max(1);
     let mut active = vec![0u32; PIECES];
     for (_, steps) in recording.by_thread() {
@@ -139,13 +142,17 @@ fn part(steps: &[Step], window: &Range<u64>) -> Range<usize> {
         if step.ns >= window.end {
             break;
         }
-        if step.ns >= window.start && held.is_empty() && !step.kind.ends_another() {
-            first.get_or_insert(at);
-            last = at;
+        if step.ns >= window.start && held.is_empty() {
+            if !step.kind.ends_another() {
+                first.get_or_insert(at);
+                last = at;
+            } else if step.kind == Kind::Ends {
+                last = at;
+            }
         }
         held.step(step);
     }
-    first.map_or(0..0, |first| first..last)
+    first.map_or(0..0, |first| first..last.max(first))
 }
 
 /// Whether a kind of step is the end of something that another step began.
@@ -165,7 +172,8 @@ impl EndsAnother for Kind {
 /// The locks that a thread holds, and whether it waits for a condition.
 #[derive(Default)]
 struct Held {
-    locks: Vec<u32>,
+    /// The locks, and the mode of each.
+    locks: Vec<(u32, u8)>,
     waits: bool,
 }
 
@@ -174,24 +182,43 @@ impl Held {
         self.locks.is_empty() && !self.waits
     }
 
-    /// Takes a step into account. Returns whether it is a release of a lock that the thread holds.
-    fn step(&mut self, step: &Step) -> bool {
+    fn has(&self, object: u32) -> bool {
+        self.locks.iter().any(|(lock, _)| *lock == object)
+    }
+
+    /// Takes a step into account. Returns the acquisition or release. None: the thread holds the lock as a reader
+    /// already, or still, or the step is a release of a lock that it does not hold.
+    fn step(&mut self, step: &Step) -> Option<Act> {
         let object = step.object.unwrap_or(u32::MAX);
         match step.kind {
             Kind::Acquires => {
-                self.locks.push(object);
+                let is_held = self.has(object);
+                let reads = step.mode == 1;
+                // Of a mutex that it holds, the release was another thread's.
+                if !is_held || reads {
+                    self.locks.push((object, step.mode));
+                }
                 self.waits = false;
+                (!is_held).then_some(match reads {
+                    true => Act::Read(object),
+                    false => Act::Acquire(object),
+                })
             }
             Kind::Releases => {
-                let at = self.locks.iter().rposition(|lock| *lock == object);
-                at.map(|at| self.locks.remove(at));
-                return at.is_some();
+                let at = self.locks.iter().rposition(|(lock, _)| *lock == object)?;
+                let (_, mode) = self.locks.remove(at);
+                (!self.has(object)).then_some(match mode {
+                    1 => Act::ReleaseRead(object),
+                    _ => Act::Release(object),
+                })
             }
             // Until it has the mutex again.
-            Kind::Awaits => self.waits = true,
-            _ => {}
+            Kind::Awaits => {
+                self.waits = true;
+                None
+            }
+            _ => None,
         }
-        false
     }
 }
 
@@ -657,6 +684,11 @@ impl Threads {
                 *lock = numbers[lock];
             }
         }
+        let steps = threads.iter().flat_map(|steps| steps.iter());
+        let within = steps
+            .filter(|step| step.kind == Kind::Acquires && window.contains(&step.ns))
+            .count() as f64;
+        let simulated = chains.iter().map(|chain| chain.acquisitions).sum::<usize>() as f64;
         let time = (times.computing + times.waiting + times.asleep + times.preempted).max(1) as f64;
         Self {
             measured: Measured {
@@ -664,6 +696,7 @@ impl Threads {
                 contended: locks.values().map(|of| of.contended).sum::<u64>() as f64
                     / all.max(1) as f64,
                 wait_p99_ns: waits.get(waits.len() * 99 / 100).copied().unwrap_or(0),
+                left_out: (1.0 - simulated / within.max(1.0)).max(0.0),
                 computing: times.computing as f64 / time,
                 waiting: times.waiting as f64 / time,
                 asleep: times.asleep as f64 / time,
@@ -795,12 +828,12 @@ impl Maker<'_> {
     /// Adds the steps of a part of a thread.
     fn steps(&mut self, thread: usize, part: &Range<usize>, number: u32, lane: &mut Lane) {
         let steps = self.threads[thread];
-        let mut held: Vec<(u32, u8)> = Vec::new();
+        let mut held = Held::default();
         let mut to_spare = 0.0;
         for at in part.clone() {
             let (step, next) = (&steps[at], &steps[at + 1]);
             let begins = !step.kind.ends_another() && !is_after_wait(steps, at);
-            if at == part.start || held.is_empty() && begins {
+            if at == part.start || held.locks.is_empty() && begins {
                 lane.entries.push(Entry {
                     act: lane.acts.len(),
                     ns: step.ns.saturating_sub(self.window.start) as f64,
@@ -818,12 +851,7 @@ impl Maker<'_> {
             }
             match step.kind {
                 Kind::Acquires => {
-                    let reads = step.mode == 1;
-                    held.push((object, step.mode));
-                    lane.acts.push(match reads {
-                        true => Act::Read(object),
-                        false => Act::Acquire(object),
-                    });
+                    lane.acts.extend(held.step(step));
                     if let Some(&condition) = self.counters.passes.get(&(thread, at)) {
                         let lock = object;
                         lane.acts.push(Act::Take { condition, lock });
@@ -851,13 +879,7 @@ impl Maker<'_> {
                     }
                 }
                 Kind::Releases => {
-                    if let Some(at) = held.iter().rposition(|(lock, _)| *lock == object) {
-                        let (_, mode) = held.remove(at);
-                        lane.acts.push(match mode {
-                            1 => Act::ReleaseRead(object),
-                            _ => Act::Release(object),
-                        });
-                    }
+                    lane.acts.extend(held.step(step));
                     to_spare = 0.0;
                 }
                 Kind::Signals | Kind::Broadcasts => {
@@ -869,7 +891,14 @@ impl Maker<'_> {
                 }
                 _ => {}
             }
-            self.until(thread, at, next, !held.is_empty(), &mut to_spare, lane);
+            self.until(
+                thread,
+                at,
+                next,
+                !held.locks.is_empty(),
+                &mut to_spare,
+                lane,
+            );
         }
     }
 
