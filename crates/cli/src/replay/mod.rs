@@ -19,6 +19,7 @@ use lockworks_sim::sequences::Sequences;
 use lockworks_sim::{Placement, Scenario, Workload};
 use lockworks_ui::figures::{counted, nanoseconds, percent, three_digits};
 use lockworks_ui::output::Destination;
+use lockworks_ui::progress;
 use lockworks_ui::terminal;
 use serde::Serialize;
 
@@ -344,7 +345,12 @@ pub fn command(args: &ReplayArgs) -> Result<ExitCode> {
         before: None,
     };
     printing.check()?;
-    let opened = args.open()?;
+    let name = args.recording.display();
+    let line =
+        progress::line("{spinner} {elapsed} {wide_msg}").with_message(format!("reading {name}"));
+    let opened = args.open();
+    line.finish_and_clear();
+    let opened = opened?;
     let before = opened.before()?;
     if !opened.is_believable() && !args.anyway {
         let json = serde_json::json!({ "recording": before.1 });
