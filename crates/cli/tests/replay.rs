@@ -109,6 +109,15 @@ fn sections_take_as_long_as_they_did_and_what_ifs_change_them() {
 }
 
 #[test]
+fn the_time_that_the_recording_took_is_left_out() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut one = recording(&[("work", sections(0, 3000, 1000, 5000))]);
+    one.step_ns = [1000, 500];
+    let file = written(directory.path(), &one);
+    is_near(rate(&[&file]), 400_000.0);
+}
+
+#[test]
 fn a_lock_of_one_thread_is_copied_with_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let own = sections(0, 3000, 100, 5000);

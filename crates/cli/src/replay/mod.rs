@@ -24,7 +24,7 @@ use lockworks_ui::terminal;
 use serde::Serialize;
 
 use self::change::Change;
-use self::threads::{Measured, OfRecorded, Threads, Wanted};
+use self::threads::{Measured, OfRecorded, Threads};
 use crate::sim::{self, Printing, SimulationResults};
 
 /// Simulate a recorded program: with other locks, on another machine, with more threads
@@ -198,16 +198,7 @@ impl Opened {
             (None, Some(own)) => own.clone(),
             (None, None) => anyhow::bail!("the recording has no machine; name one: --machine"),
         };
-        let threads = |without_steps| {
-            let wanted = Wanted {
-                operation,
-                without_steps,
-            };
-            Threads::of(&recording, own.as_ref(), &wanted)
-        };
-        // The recording took time of the program that was measured.
-        let as_it_was = threads(false);
-        let threads = threads(true);
+        let mut threads = Threads::of(&recording, own.as_ref(), operation);
         ensure!(
             threads.measured.operations_per_second > 0.0,
             "no thread acquired a lock{} over and over; record more",
@@ -218,8 +209,10 @@ impl Opened {
         );
         let check = own
             .as_ref()
-            .map(|own| SelfCheck::of(&as_it_was, own, &recording))
+            .map(|own| SelfCheck::of(&threads, own, &recording))
             .transpose()?;
+        // The recording took time of the program that was measured.
+        threads.sequences = threads.without_steps(&recording);
         Ok(Self {
             recording,
             threads,

@@ -70,15 +70,6 @@ pub struct OfRecorded {
     pub lines: usize,
 }
 
-/// What is asked of a recording.
-#[derive(Default)]
-pub struct Wanted<'a> {
-    /// The place whose acquisitions are the operations. None: all acquisitions are.
-    pub operation: Option<&'a str>,
-    /// Whether the time that the recording itself took is left out.
-    pub without_steps: bool,
-}
-
 /// A thread that uses no lock for more pieces does something else meanwhile.
 const PAUSE: usize = PIECES / 10;
 
@@ -294,8 +285,6 @@ struct Acquisition {
     ns: u64,
     cpu: u16,
     step: Taken,
-    /// The time until the release. None: the thread did other things meanwhile.
-    held: Option<u64>,
 }
 
 /// Conditions that behave as counters: each signal adds one, and each pass of certain places takes one, after a
@@ -463,15 +452,10 @@ impl Lines {
                 else {
                     continue;
                 };
-                // Only a section without other steps has a time of its own.
-                let held = steps.get(at + 1).filter(|next| {
-                    next.kind == Kind::Releases && next.object == step.object && next.away_ns == 0
-                });
                 acquisitions.entry(lock).or_default().push(Acquisition {
                     ns: step.ns,
                     cpu,
                     step: Taken { thread, at },
-                    held: held.map(|next| next.ns - step.ns),
                 });
             }
         }
@@ -482,22 +466,21 @@ impl Lines {
             // By the place: the hold times after another CPU, and after the same.
             let mut holds: BTreeMap<Option<u32>, [Vec<u64>; 2]> = BTreeMap::new();
             for pair in of.windows(2) {
-                let [
-                    before,
-                    Acquisition {
-                        cpu, step, held, ..
-                    },
-                ] = pair
-                else {
+                let [before, Acquisition { cpu, step, .. }] = pair else {
                     continue;
                 };
                 let same = before.cpu == *cpu;
                 if !same {
                     moved.insert((step.thread, step.at));
                 }
-                if let Some(held) = held {
-                    let place = threads[step.thread][step.at].place;
-                    holds.entry(place).or_default()[usize::from(same)].push(*held);
+                // Only a section without other steps has a time of its own.
+                let begin = &threads[step.thread][step.at];
+                let end = threads[step.thread].get(step.at + 1).filter(|end| {
+                    end.kind == Kind::Releases && end.object == begin.object && end.away_ns == 0
+                });
+                if let Some(end) = end {
+                    holds.entry(begin.place).or_default()[usize::from(same)]
+                        .push(end.ns - begin.ns);
                 }
             }
             let most = holds
@@ -578,8 +561,28 @@ fn chains(recording: &Recording, threads: &[&[Step]], window: &Range<u64>) -> Ve
 }
 
 impl Threads {
-    /// Makes the threads of a recording, which was made on this machine.
-    pub fn of(recording: &Recording, machine: Option<&Machine>, wanted: &Wanted) -> Self {
+    /// The threads without the time that the steps of the recording took.
+    pub fn without_steps(&self, recording: &Recording) -> Sequences {
+        let mut sequences = self.sequences.clone();
+        for lane in &mut sequences.lanes {
+            let mut held = 0;
+            for act in &mut lane.acts {
+                match act {
+                    Act::Acquire(_) | Act::Read(_) => held += 1,
+                    Act::Release(_) | Act::ReleaseRead(_) => held -= 1,
+                    Act::Compute(ns) => {
+                        *ns = (*ns - recording.step_ns[usize::from(held == 0)] as f32).max(0.0);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        sequences
+    }
+
+    /// Makes the threads of a recording, which was made on this machine. The operations are the acquisitions of a
+    /// place. None: all are.
+    pub fn of(recording: &Recording, machine: Option<&Machine>, operation: Option<&str>) -> Self {
         let window = window(recording);
         let threads: Vec<&[Step]> = recording.by_thread().map(|(_, steps)| steps).collect();
         let signals = Signals::of(&threads);
@@ -609,7 +612,7 @@ impl Threads {
             lines: &lines,
             transfer_ns: machine.and_then(transfer_ns).unwrap_or(0.0),
             lane_of: &lane_of,
-            wanted,
+            operation,
             locks: BTreeMap::new(),
             waits: Vec::new(),
             times: Times::default(),
@@ -795,7 +798,7 @@ struct Maker<'a> {
     lines: &'a Lines,
     transfer_ns: f64,
     lane_of: &'a HashMap<usize, OfThread>,
-    wanted: &'a Wanted<'a>,
+    operation: Option<&'a str>,
     locks: BTreeMap<u32, OfLock>,
     waits: Vec<u64>,
     times: Times,
@@ -904,7 +907,7 @@ impl Maker<'_> {
 
     /// Whether a step is an operation.
     fn counts(&self, step: &Step) -> bool {
-        let Some(wanted) = self.wanted.operation else {
+        let Some(wanted) = self.operation else {
             return true;
         };
         let place = step.place.map(|at| &self.recording.places[at as usize]);
@@ -959,11 +962,7 @@ impl Maker<'_> {
             self.times.preempted += away;
         }
         self.times.computing += passed - away;
-        let steps_take = match self.wanted.without_steps {
-            true => self.recording.step_ns[usize::from(!holds)] as f64,
-            false => 0.0,
-        };
-        let mut computed = ((passed - away) as f64 - steps_take).max(0.0);
+        let mut computed = (passed - away) as f64;
         if holds {
             let spared = to_spare.min(computed);
             computed -= spared;
