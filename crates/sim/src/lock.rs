@@ -132,7 +132,10 @@ impl SimLock {
             return self.release(thread);
         }
         self.readers.set(self.readers.get() - 1);
-        with(|c| c.engine.note(Activity::Releases(self.address)));
+        with(|c| {
+            c.engine.note(Activity::Releases(self.address));
+            self.released.set(c.engine.time());
+        });
         // SAFETY: as in `acquire`, and this thread reads the lock.
         unsafe {
             self.kind

@@ -8,7 +8,7 @@ use lockworks_names::command_line::unknown;
 use lockworks_sim::command_line::find_lock;
 use lockworks_sim::sequences::{Act, Sequences};
 
-use super::threads::OfRecorded;
+use super::threads::{OfRecorded, is_place};
 
 /// A change of the locks of a place or of a variable.
 pub struct Change {
@@ -99,10 +99,9 @@ impl Change {
 
     /// Applies the change to threads, whose locks did this.
     pub fn apply(&self, threads: &mut Sequences, locks: &[OfRecorded]) -> Result<()> {
-        let is = |place: &str| place == self.of || place.split(" (").next() == Some(&self.of);
         let found: Vec<u32> = locks
             .iter()
-            .positions(|lock| lock.lock == self.of || is(&lock.place))
+            .positions(|lock| lock.lock == self.of || is_place(&lock.place, &self.of))
             .map(|at| at as u32)
             .collect();
         if found.is_empty() {

@@ -7,6 +7,7 @@ use lockworks_sim::Workload;
 use lockworks_sim::command_line::find_lock;
 use lockworks_sim::comparison::{self, SimulationPlan};
 use lockworks_sim::sequences::Sequences;
+use lockworks_ui::plot::figure::{Bar, Chart, Data, Draw, Figure};
 use serde::Serialize;
 
 use super::{Opened, plan, virtual_ms};
@@ -67,6 +68,56 @@ impl Choices {
         Plan {
             lines: self.lines.iter().map(line).collect(),
         }
+    }
+}
+
+impl Draw for Choices {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        let tried = self.lines.iter().flat_map(|choice| {
+            let comment = &choice.line.comment;
+            choice
+                .tried
+                .iter()
+                .map(move |&(lock, ratio)| (comment, lock, ratio))
+        });
+        let bars = tried.clone().map(|(comment, lock, ratio)| Bar {
+            name: format!("{comment}: {lock}"),
+            low: ratio,
+            middle: ratio,
+            high: ratio,
+        });
+        let lines = self.plan().lines.into_iter();
+        let lines = lines
+            .map(|line| format!("{} for {}", line.lock, line.comment))
+            .join("; ");
+        let text = match self.lines.is_empty() {
+            true => {
+                "Predicted by replay: threads wait for no mutex for 0.1 % of their time.".to_owned()
+            }
+            false => format!(
+                "Predicted by replay: the program's rate with another lock for the mutexes of a place, over that \
+                 with glibc's. Chosen: {lines}. The command compares the program with these locks and with \
+                 glibc's, and writes the plan if it is better."
+            ),
+        };
+        vec![Figure {
+            id: "plan".to_owned(),
+            title: "A lock for each hot mutex".to_owned(),
+            text,
+            command: command.to_owned(),
+            chart: (!self.lines.is_empty()).then(|| Chart::Intervals {
+                unit: "of glibc".to_owned(),
+                bars: bars.collect(),
+            }),
+            data: Data::of(
+                &tried.collect::<Vec<_>>(),
+                &[
+                    ("mutexes", &|(comment, ..)| comment.as_str().into()),
+                    ("lock", &|(_, lock, _)| (*lock).into()),
+                    ("of glibc", &|(.., ratio)| (*ratio).into()),
+                ],
+            ),
+        }]
     }
 }
 

@@ -221,6 +221,14 @@ impl Opened {
         })
     }
 
+    /// Fails if the replay is not to be believed.
+    pub fn ensure_believable(&self) -> Result<()> {
+        match self.check.as_ref().filter(|check| !check.is_believable()) {
+            Some(check) => anyhow::bail!("{}", check.text().replace('\n', " ").trim()),
+            None => Ok(()),
+        }
+    }
+
     /// Whether the replay of the recording as it was agrees with what was measured, or there is nothing to
     /// compare it with.
     pub fn is_believable(&self) -> bool {
@@ -300,9 +308,7 @@ impl ReplayArgs {
     /// Also if the replay of the recording as it was is not to be believed.
     pub fn results(&self) -> Result<SimulationResults> {
         let opened = self.open()?;
-        if let Some(check) = opened.check.as_ref().filter(|check| !check.is_believable()) {
-            anyhow::bail!("{}", check.text().replace('\n', " ").trim());
-        }
+        opened.ensure_believable()?;
         let (plan, reference) = self.plan(&opened)?;
         let rows = comparison::run(&plan, |_| ());
         let rows = rows.into_iter().collect::<Result<_>>()?;
@@ -527,11 +533,20 @@ fn reasons(threads: &Threads, recording: &Recording) -> Vec<String> {
             three_digits(recording.other_cpus)
         ));
     }
+    if measured.preempted > OTHER_WAITS {
+        reasons.push(format!(
+            "threads had no CPU for {} of their time, although they did not wait",
+            percent(measured.preempted)
+        ));
+    }
     if recording.lost > 0 {
         reasons.push(format!("{} had no room", counted(recording.lost, "step")));
     }
     if !recording.knows_away {
         reasons.push("the time without a CPU is not known, and counts as computing".to_owned());
+    }
+    if reasons.is_empty() {
+        reasons.push("no cause is known; record again, with nothing else running".to_owned());
     }
     reasons
 }

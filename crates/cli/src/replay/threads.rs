@@ -726,6 +726,11 @@ fn is_after_wait(steps: &[Step], at: usize) -> bool {
     )
 }
 
+/// Whether a place is what a user calls so: the function, or all of the place's name.
+pub fn is_place(place: &str, wanted: &str) -> bool {
+    place == wanted || place.split(" (").next() == Some(wanted)
+}
+
 /// The classes of chains: by the function that they run.
 fn classes(chains: &[Chain], acquisitions: u64) -> Vec<Class> {
     let mut classes: Vec<(Class, usize)> = Vec::new();
@@ -911,7 +916,7 @@ impl Maker<'_> {
             return true;
         };
         let place = step.place.map(|at| &self.recording.places[at as usize]);
-        place.is_some_and(|place| place.contains(wanted))
+        place.is_some_and(|place| is_place(place, wanted))
     }
 
     /// Adds what the thread did from a step to the next.

@@ -21,7 +21,8 @@ use self::evidence::{Evidence, Found, Part};
 use crate::check::options::Options as CheckOptions;
 use crate::check::{self, CheckReport, CheckReports};
 use crate::machines::{MachinesArgs, MachinesCommand};
-use crate::replay::ReplayArgs;
+use crate::plan::PlanArgs;
+use crate::replay::{Opened, ReplayArgs};
 use crate::reproduce::{OneTable, ReproduceArgs, Tables};
 use crate::torture::TortureArgs;
 use lockworks_preload::Program;
@@ -166,7 +167,7 @@ fn found<R: Serialize>(results: R, failure: Option<String>) -> Result<Found<R>> 
 impl ReportArgs {
     /// Which lock a program should take.
     fn for_program(&self, directory: &Path) -> Result<(Heading, Vec<Part>)> {
-        let mut evidence = Evidence::new(directory, &self.program, 4);
+        let mut evidence = Evidence::new(directory, &self.program, 5);
         let hot = "finding hot mutexes";
         evidence.add(
             "profile.json",
@@ -203,6 +204,12 @@ impl ReportArgs {
                 Ok(((), output::json(&recording.summary())?, None))
             },
         );
+        let choosing = "choosing a lock for each mutex";
+        evidence.add("plan.json", choosing, "plan --", |_: PlanArgs| {
+            let opened = Opened::of(&directory.join("recording.lw"), None, None)?;
+            opened.ensure_believable()?;
+            found(opened.choose()?, None)
+        });
         let machine = self.machine.as_deref().unwrap_or(BIGGER);
         let cpus = Machine::find(machine)?.cpus();
         let threads = doubled(cpus).into_iter().filter(|&n| n > 1).join(",");
