@@ -393,7 +393,8 @@ fn passes(threads: &[&[Step]], condition: u32, places: &HashSet<Option<u32>>) ->
                     }
                 }
                 Kind::Acquires => {
-                    is_open = places.contains(&step.place);
+                    // Threads wait with a mutex, never as readers.
+                    is_open = step.mode == 0 && places.contains(&step.place);
                     if is_open {
                         passes.push(Pass {
                             step: Taken { thread, at },
