@@ -89,7 +89,8 @@ def test_every_figure_is_drawn_and_fits(
     """No error, a drawing in every chart, no sideways scrolling, nothing that axe objects to."""
     page, wrong = show(browser, pages[name], width, scheme)
     charts = page.locator(".chart")
-    assert charts.count() == (4 if name == "machine" else 1)
+    # A replay that is not to be believed has no chart.
+    assert charts.count() in ({4} if name == "machine" else {1, 2, 3})
     for at in range(charts.count()):
         assert charts.nth(at).locator("svg path").count() > 5
     assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -87,3 +87,14 @@ fn a_program_that_fails_or_has_no_locks_has_no_plan() {
         &["nonexistent"],
     );
 }
+
+#[test]
+fn a_page_about_a_program_without_locks_has_no_prediction_and_is_no_failure() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let page = directory.path().join("p.html");
+    let path = page.to_str().expect("a path");
+    let ran = output(&["report", "-o", path, "--", "true"]);
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    let page = fs::read_to_string(page).expect("a page");
+    assert!(page.contains("No prediction"));
+}

@@ -221,12 +221,10 @@ impl Opened {
         })
     }
 
-    /// Fails if the replay is not to be believed.
-    pub fn ensure_believable(&self) -> Result<()> {
-        match self.check.as_ref().filter(|check| !check.is_believable()) {
-            Some(check) => anyhow::bail!("{}", check.text().replace('\n', " ").trim()),
-            None => Ok(()),
-        }
+    /// Why the replay is not to be believed. None: it is.
+    pub fn refusal(&self) -> Option<String> {
+        let check = self.check.as_ref().filter(|check| !check.is_believable())?;
+        Some(check.text().replace('\n', " ").trim().to_owned())
     }
 
     /// Whether the replay of the recording as it was agrees with what was measured, or there is nothing to
@@ -237,7 +235,8 @@ impl Opened {
 }
 
 impl ReplayArgs {
-    fn open(&self) -> Result<Opened> {
+    /// Reads the recording, and replays it as it was.
+    pub fn open(&self) -> Result<Opened> {
         let machine = self.machine.as_deref();
         Opened::of(&self.recording, machine, self.operation.as_deref())
     }
@@ -305,11 +304,9 @@ impl ReplayArgs {
     ///
     /// # Errors
     ///
-    /// Also if the replay of the recording as it was is not to be believed.
-    pub fn results(&self) -> Result<SimulationResults> {
-        let opened = self.open()?;
-        opened.ensure_believable()?;
-        let (plan, reference) = self.plan(&opened)?;
+    /// If the simulation cannot run.
+    pub fn results(&self, opened: &Opened) -> Result<SimulationResults> {
+        let (plan, reference) = self.plan(opened)?;
         let rows = comparison::run(&plan, |_| ());
         let rows = rows.into_iter().collect::<Result<_>>()?;
         let before = opened.before()?;

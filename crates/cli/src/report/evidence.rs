@@ -8,7 +8,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use crate::options;
-use lockworks_ui::plot::figure::{Draw, Figure};
+use lockworks_ui::plot::figure::{Data, Draw, Figure};
 use lockworks_ui::progress;
 
 /// A part of the evidence.
@@ -25,6 +25,30 @@ pub struct Part {
 
 /// The results of a command, as figures and as a text, and why it counts as failed if it does.
 pub type Found<R> = (R, String, Option<String>);
+
+/// What a replay says of the program, or why it says nothing.
+pub enum Replayed<R> {
+    /// Its results.
+    Answer(R),
+    /// Why there is none: for example the check of the recording, which is not to be believed.
+    Refused(String),
+}
+
+impl<R: Draw> Draw for Replayed<R> {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        match self {
+            Self::Answer(results) => results.figures(command),
+            Self::Refused(why) => vec![Figure {
+                id: command.split(' ').nth(1).unwrap_or("replay").to_owned(),
+                title: "No prediction".to_owned(),
+                text: why.clone(),
+                command: command.to_owned(),
+                chart: None,
+                data: Data::of(&[why], &[("why", &|why| why.as_str().into())]),
+            }],
+        }
+    }
+}
 
 /// The parts that are complete, and what those that follow need.
 pub struct Evidence<'a> {

@@ -17,7 +17,7 @@ use lockworks_experiments::Reproduction;
 use lockworks_machine::Machine;
 use serde::Serialize;
 
-use self::evidence::{Evidence, Found, Part};
+use self::evidence::{Evidence, Found, Part, Replayed};
 use crate::check::options::Options as CheckOptions;
 use crate::check::{self, CheckReport, CheckReports};
 use crate::machines::{MachinesArgs, MachinesCommand};
@@ -164,6 +164,29 @@ fn found<R: Serialize>(results: R, failure: Option<String>) -> Result<Found<R>> 
     Ok((results, json, failure))
 }
 
+/// The results of a replay, unless the recording cannot be replayed, or that is not to be believed.
+fn replayed<R: Serialize>(
+    opened: Result<Opened>,
+    results: impl FnOnce(&Opened) -> Result<R>,
+) -> Result<Found<Replayed<R>>> {
+    let results = opened
+        .map_err(|error| format!("{error:#}."))
+        .and_then(|opened| match opened.refusal() {
+            Some(check) => Err(check),
+            None => results(&opened).map_err(|error| format!("{error:#}.")),
+        });
+    match results {
+        Err(why) => {
+            let json = output::json(&serde_json::json!({ "refused": why }))?;
+            Ok((Replayed::Refused(why), json, None))
+        }
+        Ok(results) => {
+            let (results, json, failure) = found(results, None)?;
+            Ok((Replayed::Answer(results), json, failure))
+        }
+    }
+}
+
 impl ReportArgs {
     /// Which lock a program should take.
     fn for_program(&self, directory: &Path) -> Result<(Heading, Vec<Part>)> {
@@ -192,23 +215,21 @@ impl ReportArgs {
             let json = output::json(&results.report())?;
             Ok((results, json, failure))
         });
-        let file = directory.join("recording.lw").display().to_string();
+        let path = directory.join("recording.lw");
+        let file = path.display().to_string();
         let file = shlex::try_quote(&file)?;
         let command = format!("record -o {file} --window 5 --");
-        evidence.add(
-            "recording.json",
-            "recording its locks",
-            &command,
-            |args: RecordArgs| {
-                let (recording, ..) = args.record(true)?;
-                Ok(((), output::json(&recording.summary())?, None))
-            },
-        );
+        let recording = "recording its locks";
+        // Of a program without locks there is nothing to replay, which is no failure.
+        evidence.add("recording.json", recording, &command, |args: RecordArgs| {
+            let summary = args.record(true).map(|(recording, ..)| recording.summary());
+            let refused = summary.as_ref().err().map(ToString::to_string);
+            let json = output::json(&(summary.ok(), refused))?;
+            Ok(((), json, None))
+        });
         let choosing = "choosing a lock for each mutex";
         evidence.add("plan.json", choosing, "plan --", |_: PlanArgs| {
-            let opened = Opened::of(&directory.join("recording.lw"), None, None)?;
-            opened.ensure_believable()?;
-            found(opened.choose()?, None)
+            replayed(Opened::of(&path, None, None), Opened::choose)
         });
         let machine = self.machine.as_deref().unwrap_or(BIGGER);
         let cpus = Machine::find(machine)?.cpus();
@@ -219,7 +240,7 @@ impl ReportArgs {
         );
         let replaying = "replaying the program on a bigger machine";
         evidence.add("replayed.json", replaying, &command, |args: ReplayArgs| {
-            found(args.results()?, None)
+            replayed(args.open(), |opened| args.results(opened))
         });
         let report = compared.as_ref().map(Comparison::report);
         let answer = answer::for_program(&self.program, report.as_ref());
