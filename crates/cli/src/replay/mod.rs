@@ -272,6 +272,12 @@ impl ReplayArgs {
                 classes(&sequences)
             );
             ensure!(
+                *number == sequences.recorded()
+                    || sequences.classes.iter().any(|class| class.count.is_none()),
+                "{number} threads cannot be: all classes have numbers, {}",
+                classes(&sequences)
+            );
+            ensure!(
                 *number <= comparison::MOST_THREADS,
                 "{number} threads are too many to simulate; ask for at most {}",
                 comparison::MOST_THREADS
@@ -279,7 +285,16 @@ impl ReplayArgs {
         }
         let name = self.recording.display().to_string();
         let program = recording.command.iter().format(" ");
-        let title = format!("{program} as recorded in {name}");
+        let changes = [
+            ("hold", &self.hold),
+            ("split", &self.split),
+            ("class", &self.class),
+        ];
+        let changes = changes
+            .iter()
+            .flat_map(|(option, of)| of.iter().map(move |of| (option, of)));
+        let changes = changes.map(|(option, of)| format!(", --{option} {of}"));
+        let title = format!("{program} as recorded in {name}{}", changes.format(""));
         let cpus = match (&self.machine, machine.cpus()) {
             (None, cpus) => cpus.min(recording.cpus),
             (Some(_), cpus) => cpus,

@@ -535,7 +535,7 @@ fn chains(recording: &Recording, threads: &[&[Step]], window: &Range<u64>) -> Ve
     for part in parts {
         let (thread, range) = &part;
         let class = match (&recording.threads[*thread].function, thread) {
-            (Some(function), _) => function.split(" (").next().unwrap_or(function).to_owned(),
+            (Some(name), _) => function(name).to_owned(),
             (None, 0) => "main".to_owned(),
             (None, _) => "unknown".to_owned(),
         };
@@ -729,7 +729,22 @@ fn is_after_wait(steps: &[Step], at: usize) -> bool {
 
 /// Whether a place is what a user calls so: the function, or all of the place's name.
 pub fn is_place(place: &str, wanted: &str) -> bool {
-    place == wanted || place.split(" (").next() == Some(wanted)
+    place == wanted || function(place) == wanted
+}
+
+/// The function of a place, whose name goes on with `(module+0x10)` or `file:10`.
+fn function(place: &str) -> &str {
+    let name = place.split(" (").next().unwrap_or(place);
+    match name.rsplit_once(' ') {
+        Some((function, at))
+            if at
+                .rsplit_once(':')
+                .is_some_and(|(_, line)| line.parse::<u32>().is_ok()) =>
+        {
+            function
+        }
+        _ => name,
+    }
 }
 
 /// The classes of chains: by the function that they run.
@@ -994,5 +1009,20 @@ impl Maker<'_> {
             })
         });
         signal.unwrap_or(Act::Sleep(ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_place;
+
+    #[test]
+    fn a_place_is_called_by_its_function() {
+        for place in ["Get", "Get (program+0x10)", "Get db.cc:10"] {
+            assert!(is_place(place, "Get") && is_place(place, place), "{place}");
+            assert!(!is_place(place, "Ge"), "{place}");
+        }
+        assert!(is_place("void f<int, long> db.cc:10", "void f<int, long>"));
+        assert!(!is_place("void f<int, long>", "void f<int,"));
     }
 }
