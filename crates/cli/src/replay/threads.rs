@@ -678,7 +678,21 @@ impl Threads {
                 lines: moving,
             });
         }
+        let all_acts = sequences.lanes.iter().flat_map(|lane| &lane.acts);
+        let given: HashSet<u32> = all_acts
+            .filter_map(|act| match act {
+                Act::Give(condition) => Some(*condition),
+                _ => None,
+            })
+            .collect();
         for act in sequences.lanes.iter_mut().flat_map(|lane| &mut lane.acts) {
+            // The thread that signals is not simulated: nobody would end the wait.
+            if let Act::Take { condition, .. } = act
+                && !given.contains(condition)
+            {
+                *act = Act::Compute(0.0);
+            }
+
             if let Act::Acquire(lock)
             | Act::Read(lock)
             | Act::Release(lock)
