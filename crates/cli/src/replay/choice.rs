@@ -3,14 +3,12 @@
 use anyhow::Result;
 use itertools::Itertools;
 use lockworks_preload::plan::{Line, Plan};
-use lockworks_sim::Workload;
 use lockworks_sim::command_line::find_lock;
-use lockworks_sim::comparison::{self, SimulationPlan};
 use lockworks_sim::sequences::Sequences;
 use lockworks_ui::plot::figure::{Bar, Chart, Data, Draw, Figure};
 use serde::Serialize;
 
-use super::{Opened, plan, virtual_ms};
+use super::{Opened, under_glibc};
 
 /// The locks that are tried in place of glibc's.
 const CANDIDATES: [&str; 3] = ["mutex", "pv", "unfair"];
@@ -146,7 +144,11 @@ impl Opened {
             .sorted_by(|a, b| waited(b).total_cmp(&waited(a)))
             .take(MOST);
         let mut lines = Vec::new();
-        let mut before = self.rates(&sequences)?;
+        let rates = |sequences: &Sequences| -> Result<Vec<f64>> {
+            let row = under_glibc(threads, sequences, &self.machine, &self.recording)?;
+            Ok(row.operations_per_second_by_seed)
+        };
+        let mut before = rates(&sequences)?;
         for locks in hot {
             let mut choice = Choice {
                 line: line(locks[0].1.object).expect("the place is known"),
@@ -161,7 +163,7 @@ impl Opened {
                 for (at, _) in &locks {
                     sequences.locks[*at].kind = Some(lock);
                 }
-                let after = self.rates(&sequences)?;
+                let after = rates(&sequences)?;
                 let ratios = after
                     .iter()
                     .zip(&before)
@@ -181,21 +183,5 @@ impl Opened {
             lines.push(choice);
         }
         Ok(Choices { lines, nameless })
-    }
-
-    /// The rates with each seed of the program as it was recorded, but with these threads and locks; a lock of
-    /// no other type is glibc's.
-    fn rates(&self, sequences: &Sequences) -> Result<Vec<f64>> {
-        let glibc = find_lock("glibc")?;
-        let number = sequences.recorded();
-        let workload = Workload::recorded("recording", "", sequences.clone());
-        let cpus = self.machine.cpus().min(self.recording.cpus);
-        let plan = SimulationPlan {
-            locks: vec![glibc],
-            threads: vec![number],
-            ms: virtual_ms(&self.threads),
-            ..plan(self.machine.clone(), workload, cpus)
-        };
-        Ok(comparison::simulate(&plan, glibc, number)?.operations_per_second_by_seed)
     }
 }

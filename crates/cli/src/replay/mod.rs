@@ -18,7 +18,6 @@ use lockworks_sim::doubt::Doubt;
 use lockworks_sim::sequences::Sequences;
 use lockworks_sim::{Placement, Scenario, Workload};
 use lockworks_ui::figures::{counted, nanoseconds, percent, three_digits};
-use lockworks_ui::output::Destination;
 use lockworks_ui::progress;
 use lockworks_ui::terminal;
 use serde::Serialize;
@@ -92,20 +91,8 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "MS", value_parser = milliseconds, hide_short_help = true)]
     ms: Option<f64>,
 
-    /// Print JSON instead of a table
-    #[arg(long)]
-    json: bool,
-
-    /// Draw throughput and fairness by number of threads in FILE, an .svg or .html
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
-
-    /// Write what each thread did at the beginning of each run in FILE, a .pftrace for ui.perfetto.dev
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
-
     #[command(flatten)]
-    destination: Destination,
+    printing: Printing,
 }
 
 const HELP: &str = "\
@@ -185,14 +172,11 @@ impl Opened {
     pub fn of(file: &Path, machine: Option<&str>, operation: Option<&str>) -> Result<Self> {
         let recording = Recording::open(file)?;
         let own = recording.machine.as_ref();
-        let own = own.map(|text| {
-            let mut machine = Machine::parse(text, "the machine of the recording")?;
-            take_wake_ups(&recording, &mut machine);
-            Ok(machine)
-        });
-        let own = own
-            .transpose()
-            .map_err(|error: lockworks_machine::Error| error)?;
+        let own = own.map(|text| Machine::parse(text, "the machine of the recording"));
+        let mut own = own.transpose()?;
+        if let Some(own) = &mut own {
+            take_wake_ups(&recording, own);
+        }
         let machine = match (machine, &own) {
             (Some(name), _) => Machine::find(name)?,
             (None, Some(own)) => own.clone(),
@@ -231,6 +215,21 @@ impl Opened {
     /// compare it with.
     pub fn is_believable(&self) -> bool {
         self.check.as_ref().is_none_or(SelfCheck::is_believable)
+    }
+
+    /// What is said before the results, as text and as JSON.
+    pub fn before(&self) -> Result<(String, serde_json::Value)> {
+        let check = self.check.as_ref();
+        let moves = self.threads.moves;
+        let few = (moves < MOVES).then(|| {
+            format!(
+                "Only {moves} hand-offs between CPUs were recorded: too few to say which lines move, so on a \
+                 bigger machine it may be slower than this.\n"
+            )
+        });
+        let text = check.map(SelfCheck::text).unwrap_or_default() + &few.unwrap_or_default();
+        let json = serde_json::to_value(check).context("a value")?;
+        Ok((format!("{}\n", terminal::prose(&text)), json))
     }
 }
 
@@ -304,7 +303,7 @@ impl ReplayArgs {
             locks,
             threads: numbers,
             ms: self.ms.unwrap_or_else(|| virtual_ms(threads)),
-            seeds: self.seeds.unwrap_or(if self.doubt { 40 } else { 3 }),
+            seeds: self.seeds.unwrap_or(sim::usual_seeds(self.doubt)),
             doubt: self.doubt.then(Doubt::default),
             ..plan(machine.clone(), workload, cpus)
         };
@@ -329,32 +328,9 @@ impl ReplayArgs {
     }
 }
 
-impl Opened {
-    /// What is said before the results, as text and as JSON.
-    pub fn before(&self) -> Result<(String, serde_json::Value)> {
-        let check = self.check.as_ref();
-        let moves = self.threads.moves;
-        let few = (moves < MOVES).then(|| {
-            format!(
-                "Only {moves} hand-offs between CPUs were recorded: too few to say which lines move, so on a \
-                 bigger machine it may be slower than this.\n"
-            )
-        });
-        let text = check.map(SelfCheck::text).unwrap_or_default() + &few.unwrap_or_default();
-        let json = serde_json::to_value(check).context("a value")?;
-        Ok((format!("{}\n", terminal::prose(&text)), json))
-    }
-}
-
 /// Runs the command.
 pub fn command(args: &ReplayArgs) -> Result<ExitCode> {
-    let printing = Printing {
-        json: args.json,
-        plot: args.plot.clone(),
-        trace: args.trace.clone(),
-        destination: args.destination.clone(),
-        before: None,
-    };
+    let printing = args.printing.clone();
     printing.check()?;
     let name = args.recording.display();
     let line =
@@ -366,7 +342,7 @@ pub fn command(args: &ReplayArgs) -> Result<ExitCode> {
     if !opened.is_believable() && !args.anyway {
         let json = serde_json::json!({ "recording": before.1 });
         let json = lockworks_ui::output::json(&json)?;
-        printing.destination.write(match args.json {
+        printing.destination.write(match printing.json {
             true => &json,
             false => &before.0,
         })?;
@@ -455,6 +431,25 @@ fn plan(machine: Machine, workload: Workload, cpus: usize) -> SimulationPlan {
     }
 }
 
+/// Simulates these threads of a recording, as many as there were, on the CPUs that they had; locks of no other type
+/// are glibc's.
+fn under_glibc(
+    threads: &Threads,
+    sequences: &Sequences,
+    machine: &Machine,
+    recording: &Recording,
+) -> Result<SimulationRow> {
+    let glibc = find_lock("glibc")?;
+    let number = sequences.recorded();
+    let workload = Workload::recorded("recording", "", sequences.clone());
+    let cpus = machine.cpus().min(recording.cpus);
+    let plan = SimulationPlan {
+        ms: virtual_ms(threads),
+        ..plan(machine.clone(), workload, cpus)
+    };
+    comparison::simulate(&plan, glibc, number)
+}
+
 impl SelfCheck {
     fn is_believable(&self) -> bool {
         self.off.abs() <= BELIEVABLE
@@ -462,18 +457,7 @@ impl SelfCheck {
 
     fn of(threads: &Threads, machine: &Machine, recording: &Recording) -> Result<Self> {
         let number = threads.sequences.recorded();
-        let workload = Workload::recorded("recording", "", threads.sequences.clone());
-        let plan = SimulationPlan {
-            locks: vec![find_lock("glibc")?],
-            threads: vec![number],
-            ms: virtual_ms(threads),
-            ..plan(
-                machine.clone(),
-                workload,
-                machine.cpus().min(recording.cpus),
-            )
-        };
-        let row: SimulationRow = comparison::simulate(&plan, plan.locks[0], number)
+        let row = under_glibc(threads, &threads.sequences, machine, recording)
             .context("the recording cannot be replayed")?;
         let measured = threads.measured;
         let off = row.operations_per_second / measured.operations_per_second - 1.0;
@@ -499,9 +483,9 @@ impl SelfCheck {
     /// The check in words.
     fn text(&self) -> String {
         let measured = &self.measured;
-        let reasons = match (self.is_believable(), self.reasons.as_slice()) {
-            (false, reasons @ [_, ..]) => format!("What it cannot know: {}.\n", reasons.join("; ")),
-            _ => String::new(),
+        let reasons = match self.is_believable() {
+            true => String::new(),
+            false => format!("What it cannot know: {}.\n", self.reasons.join("; ")),
         };
         let rate = |rate: f64| match rate < 1e5 {
             true => format!("{:.1} k", rate / 1e3),
@@ -526,39 +510,48 @@ impl SelfCheck {
 /// What a replay cannot know of a recording.
 fn reasons(threads: &Threads, recording: &Recording) -> Vec<String> {
     let measured = &threads.measured;
-    let mut reasons = Vec::new();
-    if measured.asleep > OTHER_WAITS {
-        reasons.push(format!(
-            "threads slept for {} of their time for other reasons than locks",
-            percent(measured.asleep)
-        ));
+    let causes = [
+        (
+            measured.asleep > OTHER_WAITS,
+            format!(
+                "threads slept for {} of their time for other reasons than locks",
+                percent(measured.asleep)
+            ),
+        ),
+        (
+            measured.left_out > LEFT_OUT,
+            format!(
+                "{} of the acquisitions are left out, as their threads always had a lock",
+                percent(measured.left_out)
+            ),
+        ),
+        (
+            recording.other_cpus > 0.25,
+            format!(
+                "other work had {} CPUs meanwhile",
+                three_digits(recording.other_cpus)
+            ),
+        ),
+        (
+            measured.preempted > OTHER_WAITS,
+            format!(
+                "threads had no CPU for {} of their time, although they did not wait",
+                percent(measured.preempted)
+            ),
+        ),
+        (
+            recording.lost > 0,
+            format!("{} had no room", counted(recording.lost, "step")),
+        ),
+        (
+            !recording.knows_away,
+            "the time without a CPU is not known, and counts as computing".to_owned(),
+        ),
+    ];
+    let known = causes.into_iter().filter(|(applies, _)| *applies);
+    let known: Vec<String> = known.map(|(_, cause)| cause).collect();
+    match known.is_empty() {
+        true => vec!["no cause is known; record again, with nothing else running".to_owned()],
+        false => known,
     }
-    if measured.left_out > LEFT_OUT {
-        reasons.push(format!(
-            "{} of the acquisitions are left out, as their threads always had a lock",
-            percent(measured.left_out)
-        ));
-    }
-    if recording.other_cpus > 0.25 {
-        reasons.push(format!(
-            "other work had {} CPUs meanwhile",
-            three_digits(recording.other_cpus)
-        ));
-    }
-    if measured.preempted > OTHER_WAITS {
-        reasons.push(format!(
-            "threads had no CPU for {} of their time, although they did not wait",
-            percent(measured.preempted)
-        ));
-    }
-    if recording.lost > 0 {
-        reasons.push(format!("{} had no room", counted(recording.lost, "step")));
-    }
-    if !recording.knows_away {
-        reasons.push("the time without a CPU is not known, and counts as computing".to_owned());
-    }
-    if reasons.is_empty() {
-        reasons.push("no cause is known; record again, with nothing else running".to_owned());
-    }
-    reasons
 }

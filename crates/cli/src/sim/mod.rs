@@ -45,21 +45,8 @@ pub struct SimArgs {
     #[arg(long, value_name = "LOCK", hide_short_help = true)]
     reference: Option<String>,
 
-    /// Print JSON instead of a table
-    #[arg(long)]
-    json: bool,
-
-    /// Draw throughput and fairness by number of threads in FILE, an .svg or .html
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
-
-    /// Write what each thread did at the beginning of each run in FILE, a .pftrace for
-    /// ui.perfetto.dev
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
-
     #[command(flatten)]
-    destination: Destination,
+    printing: Printing,
 }
 
 const HELP: &str = "\
@@ -107,8 +94,13 @@ Examples:
   lockworks machines this -o here.toml && lockworks sim --machine ./here.toml
   lockworks sim --workload ./mine.toml     # docs/guides/workloads.md";
 
-/// The number of machines that --doubt draws.
-const MACHINES_OF_DOUBT: u64 = 40;
+/// The number of seeds that each lock runs with unless the user asks for another. With doubt, each is a machine.
+pub fn usual_seeds(doubt: bool) -> u64 {
+    match doubt {
+        true => 40,
+        false => 3,
+    }
+}
 
 /// The list of all workloads.
 fn list_workloads(as_json: bool) -> Result<String> {
@@ -166,17 +158,27 @@ pub struct SimulationResults {
     recording: Option<serde_json::Value>,
 }
 
-/// Where results go.
+/// The options that say where results go.
+#[derive(clap::Args, Clone)]
 pub struct Printing {
-    /// Whether they are printed as JSON.
+    /// Print JSON instead of a table
+    #[arg(long)]
     pub json: bool,
-    /// The file for a figure.
+
+    /// Draw throughput and fairness by number of threads in FILE, an .svg or .html
+    #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
-    /// The file for what threads did.
+
+    /// Write what each thread did at the beginning of each run in FILE, a .pftrace for
+    /// ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// The file for the text.
+
+    #[command(flatten)]
     pub destination: Destination,
-    /// What is said before them, as text and as JSON.
+
+    /// What is said before the results, as text and as JSON.
+    #[arg(skip)]
     pub before: Option<(String, serde_json::Value)>,
 }
 
@@ -247,22 +249,15 @@ fn printed(plan: &SimulationPlan, results: &SimulationResults, as_json: bool) ->
 
 /// Runs the command.
 pub fn command(args: &SimArgs) -> Result<ExitCode> {
-    let printing = Printing {
-        json: args.json,
-        plot: args.plot.clone(),
-        trace: args.trace.clone(),
-        destination: args.destination.clone(),
-        before: None,
-    };
+    let printing = args.printing.clone();
     printing.check()?;
     if args.workloads {
-        args.destination.write(&list_workloads(args.json)?)?;
+        printing
+            .destination
+            .write(&list_workloads(printing.json)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let seeds = args.seeds.unwrap_or(match args.options.doubt {
-        true => MACHINES_OF_DOUBT,
-        false => 3,
-    });
+    let seeds = args.seeds.unwrap_or(usual_seeds(args.options.doubt));
     let plan = args.options.plan(seeds)?;
     let reference = reference(args.reference.as_deref(), &plan.locks)?;
     simulate(plan, reference, printing)
