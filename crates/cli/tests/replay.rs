@@ -204,6 +204,9 @@ fn a_wait_for_a_condition_ends_with_its_signal() {
     let more = rate(&[&file, "--class", "waits=4"]);
     assert!((160_000.0..210_000.0).contains(&more), "{more}");
 
+    // One that waits with one of several locks gives up that one.
+    rate(&[&file, "--split", "hot=3"]);
+
     // Broadcasts let all go on, so they do not count: each wait ends with the signal that ended it. To
     // wake two takes longer.
     let (signals, waits) = (&threads[0], &threads[1]);

@@ -173,6 +173,10 @@ fn split(threads: &mut Sequences, lock: u32, number: u32) {
                 Act::Release(of) | Act::ReleaseRead(of) if *of == lock => {
                     *of = held.pop().unwrap_or(lock);
                 }
+                // It waits for a condition with the one that it has.
+                Act::Take { lock: of, .. } if *of == lock => {
+                    *of = held.last().copied().unwrap_or(lock);
+                }
                 _ => {}
             }
         }
