@@ -13,6 +13,9 @@ const MOST_STEPS: usize = 3_000_000;
 /// The pieces of a recording in which the threads that use locks are counted.
 const PIECES: usize = 200;
 
+/// A thread that uses no lock for more pieces does something else meanwhile.
+const PAUSE: usize = PIECES / 10;
+
 /// Threads with a smaller share of the acquisitions are as many as they were, whatever the number of threads.
 const FEW: f64 = 0.01;
 
@@ -70,9 +73,6 @@ pub struct OfRecorded {
     pub lines: usize,
 }
 
-/// A thread that uses no lock for more pieces does something else meanwhile.
-const PAUSE: usize = PIECES / 10;
-
 /// The piece of a recording in which the most threads used locks, as long as possible.
 fn window(recording: &Recording) -> Range<u64> {
     let end = recording.steps.iter().map(|step| step.ns).max();
@@ -117,8 +117,8 @@ fn cut(recording: &Recording, window: Range<u64>) -> Range<u64> {
     window.start..window.start + length as u64
 }
 
-/// A step of a recording that is simulated, with what the thread did before.
-#[derive(Clone, Copy)]
+/// A step of a thread of the recording.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Taken {
     thread: usize,
     /// The index among the steps of the thread.
@@ -134,7 +134,7 @@ fn part(steps: &[Step], window: &Range<u64>) -> Range<usize> {
             break;
         }
         if step.ns >= window.start && held.is_empty() {
-            if !step.kind.ends_another() {
+            if !ends_another(step) {
                 first.get_or_insert(at);
                 last = at;
             } else if step.kind == Kind::Ends {
@@ -146,18 +146,12 @@ fn part(steps: &[Step], window: &Range<u64>) -> Range<usize> {
     first.map_or(0..0, |first| first..last.max(first))
 }
 
-/// Whether a kind of step is the end of something that another step began.
-trait EndsAnother {
-    fn ends_another(self) -> bool;
-}
-
-impl EndsAnother for Kind {
-    fn ends_another(self) -> bool {
-        matches!(
-            self,
-            Self::Releases | Self::Woken | Self::Expired | Self::Returns | Self::Ends
-        )
-    }
+/// Whether a step is the end of something that another step began.
+fn ends_another(step: &Step) -> bool {
+    matches!(
+        step.kind,
+        Kind::Releases | Kind::Woken | Kind::Expired | Kind::Returns | Kind::Ends
+    )
 }
 
 /// The locks that a thread holds, and whether it waits for a condition.
@@ -225,9 +219,8 @@ struct Signal {
 
 /// The signals of conditions.
 struct Signals {
-    /// The signal that ended each wait, by the thread and step of the latter, and the number of signals of
-    /// its thread up to it.
-    ended_by: HashMap<(usize, usize), (Taken, u32)>,
+    /// The signal that ended each wait, and the number of signals of its thread up to it.
+    ended_by: HashMap<Taken, (Taken, u32)>,
 }
 
 impl Signals {
@@ -261,19 +254,19 @@ impl Signals {
             of.sort_by_key(|signal| signal.ns);
         }
         woken.sort_by_key(|(ns, ..)| *ns);
-        let mut used: HashSet<(usize, usize)> = HashSet::new();
+        let mut used: HashSet<Taken> = HashSet::new();
         let mut ended_by = HashMap::new();
         for (ns, since, condition, taken) in woken {
             let of = signals.get(&condition).map_or(&[][..], Vec::as_slice);
             let first = of.partition_point(|signal| signal.ns < since);
             let between = of[first..].iter().take_while(|signal| signal.ns <= ns);
             let mut fits = between.filter(|signal| {
-                let Taken { thread, at } = signal.step;
-                thread != taken.thread && (signal.is_for_all || !used.contains(&(thread, at)))
+                let is_free = signal.is_for_all || !used.contains(&signal.step);
+                signal.step.thread != taken.thread && is_free
             });
             if let Some(signal) = fits.next() {
-                used.insert((signal.step.thread, signal.step.at));
-                ended_by.insert((taken.thread, taken.at), (signal.step, signal.number));
+                used.insert(signal.step);
+                ended_by.insert(taken, (signal.step, signal.number));
             }
         }
         Self { ended_by }
@@ -291,10 +284,10 @@ struct Acquisition {
 /// wait if there is none. So do the items of a queue, and the room in it.
 #[derive(Default)]
 struct Counters {
-    /// The acquisition that begins each pass, by thread and step, and the number of the counter.
-    passes: HashMap<(usize, usize), u32>,
+    /// The acquisition that begins each pass, and the number of the counter.
+    passes: HashMap<Taken, u32>,
     /// Steps of waits, which the passes stand for.
-    steps_of_waits: HashSet<(usize, usize)>,
+    steps_of_waits: HashSet<Taken>,
     /// The number of each condition's counter.
     numbers: BTreeMap<u32, u32>,
     /// Each counter at the beginning of the window.
@@ -358,9 +351,8 @@ impl Counters {
                 counters.numbers.insert(condition, number);
                 counters.at_begin.push(at_begin);
                 for pass in passes {
-                    let Taken { thread, at } = pass.step;
-                    counters.passes.insert((thread, at), number);
-                    let waits = pass.waits.map(|at| (thread, at));
+                    counters.passes.insert(pass.step, number);
+                    let waits = pass.waits.map(|at| Taken { at, ..pass.step });
                     counters.steps_of_waits.extend(waits);
                 }
             }
@@ -369,10 +361,14 @@ impl Counters {
     }
 }
 
+/// The kind of the step before. None: there is none.
+fn kind_before(steps: &[Step], at: usize) -> Option<Kind> {
+    at.checked_sub(1).map(|at| steps[at].kind)
+}
+
 /// Whether a step acquires the mutex at the end of a wait for a condition.
 fn is_after_condition(steps: &[Step], at: usize) -> bool {
-    let before = at.checked_sub(1).map(|at| steps[at].kind);
-    matches!(before, Some(Kind::Woken | Kind::Expired))
+    matches!(kind_before(steps, at), Some(Kind::Woken | Kind::Expired))
 }
 
 /// The passes of the places of a condition.
@@ -439,8 +435,8 @@ fn counter(passes: &[Pass], signals: &[u64], window: &Range<u64>) -> Option<u64>
 struct Lines {
     /// Of each lock.
     lines: HashMap<u32, usize>,
-    /// The acquisitions, by thread and step, whose last holder was on another CPU.
-    moved: HashSet<(usize, usize)>,
+    /// The acquisitions whose last holder was on another CPU.
+    moved: HashSet<Taken>,
 }
 
 impl Lines {
@@ -472,7 +468,7 @@ impl Lines {
                 };
                 let same = before.cpu == *cpu;
                 if !same {
-                    moved.insert((step.thread, step.at));
+                    moved.insert(*step);
                 }
                 // Only a section without other steps has a time of its own.
                 let begin = &threads[step.thread][step.at];
@@ -649,7 +645,6 @@ impl Threads {
             .filter(|class| class.lanes.len() == 1)
             .flat_map(|class| class.lanes.iter().copied())
             .collect();
-        let is_alone = |lane: u32| alone.contains(&lane);
         let mut numbers = HashMap::new();
         let mut of_locks = Vec::new();
         for (object, of) in &locks {
@@ -660,7 +655,7 @@ impl Threads {
                 has_readers: of.has_readers,
                 owner: match of.lanes.as_slice() {
                     // Of a class of one thread, others may use the same lock.
-                    [one] if !is_alone(*one) => Some(*one),
+                    [one] if !alone.contains(one) => Some(*one),
                     _ => None,
                 },
                 lines: moving,
@@ -692,7 +687,6 @@ impl Threads {
             {
                 *act = Act::Compute(0.0);
             }
-
             if let Act::Acquire(lock)
             | Act::Read(lock)
             | Act::Release(lock)
@@ -734,11 +728,8 @@ fn signals_in(steps: &[Step]) -> u32 {
 
 /// Whether a step ends a wait.
 fn is_after_wait(steps: &[Step], at: usize) -> bool {
-    let before = at.checked_sub(1).map(|at| steps[at].kind);
-    matches!(
-        before,
-        Some(Kind::Waits | Kind::Woken | Kind::Expired | Kind::Fails)
-    )
+    is_after_condition(steps, at)
+        || matches!(kind_before(steps, at), Some(Kind::Waits | Kind::Fails))
 }
 
 /// Whether a place is what a user calls so: the function, or all of the place's name.
@@ -786,8 +777,7 @@ fn classes(chains: &[Chain], acquisitions: u64) -> Vec<Class> {
     let is_few = |of: usize| (of as f64) < FEW * acquisitions as f64;
     let several = classes
         .iter()
-        .filter(|(class, of)| !is_few(*of) && class.name != "main");
-    let several = several.count() > 0;
+        .any(|(class, of)| !is_few(*of) && class.name != "main");
     let settled = classes.into_iter().map(|(class, of)| Class {
         count: (is_few(of) || several && class.name == "main").then_some(class.lanes.len()),
         ..class
@@ -870,7 +860,8 @@ impl Maker<'_> {
         let mut to_spare = 0.0;
         for at in part.clone() {
             let (step, next) = (&steps[at], &steps[at + 1]);
-            let begins = !step.kind.ends_another() && !is_after_wait(steps, at);
+            let taken = Taken { thread, at };
+            let begins = !ends_another(step) && !is_after_wait(steps, at);
             if at == part.start || held.locks.is_empty() && begins {
                 lane.entries.push(Entry {
                     act: lane.acts.len(),
@@ -879,7 +870,7 @@ impl Maker<'_> {
                 });
             }
             let object = step.object.unwrap_or(u32::MAX);
-            if self.counters.steps_of_waits.contains(&(thread, at)) {
+            if self.counters.steps_of_waits.contains(&taken) {
                 if step.kind == Kind::Acquires {
                     self.until(thread, at, next, true, &mut to_spare, lane);
                 } else {
@@ -890,7 +881,7 @@ impl Maker<'_> {
             match step.kind {
                 Kind::Acquires => {
                     lane.acts.extend(held.step(step));
-                    if let Some(&condition) = self.counters.passes.get(&(thread, at)) {
+                    if let Some(&condition) = self.counters.passes.get(&taken) {
                         let lock = object;
                         lane.acts.push(Act::Take { condition, lock });
                     }
@@ -911,7 +902,7 @@ impl Maker<'_> {
                     if !of.lanes.contains(&number) {
                         of.lanes.push(number);
                     }
-                    if self.lines.moved.contains(&(thread, at)) {
+                    if self.lines.moved.contains(&taken) {
                         let lines = self.lines.lines.get(&object).copied().unwrap_or(0);
                         to_spare = lines as f64 * self.transfer_ns;
                     }
@@ -1011,7 +1002,7 @@ impl Maker<'_> {
     /// The wait that ended with a step.
     fn wait(&self, thread: usize, at: usize, passed: u64) -> Act {
         let ns = passed as f32;
-        let ended = self.signals.ended_by.get(&(thread, at));
+        let ended = self.signals.ended_by.get(&Taken { thread, at });
         let signal = ended.and_then(|(signal, number)| {
             let of = self.lane_of.get(&signal.thread)?;
             let is_own = self.lane_of.get(&thread)?.lane == of.lane;
