@@ -9,7 +9,8 @@ use std::iter::{repeat_n, zip};
 use std::path::Path;
 
 use crate::machine::toml;
-use crate::{Error, Machine, Mark, Value, affinity, builtin, ticks};
+use crate::ticks::Load;
+use crate::{Error, Machine, Mark, Value, affinity, builtin};
 use topology::Topology;
 
 /// The most pairs of CPUs of each relation that are measured.
@@ -44,17 +45,10 @@ pub fn this_machine(progress: impl FnMut(usize, usize)) -> Result<Measured, Erro
         .map_err(|e| Error::Measure(format!("cannot tell which CPUs to use: {e}")))?
         .into_iter()
         .collect();
-    let begin = ticks::of_all();
-    let own = probe::own_ticks();
+    let begin = Load::beside_this_process();
     let mut measured = measure(topology::read(Path::new("/"), &allowed), progress)?;
     affinity::check(allowed.len()).map_err(|e| Error::Measure(e.to_string()))?;
-    let others = (|| {
-        let (begin, end) = (begin?, ticks::of_all()?);
-        let all = end.all - begin.all;
-        let own = probe::own_ticks()?.saturating_sub(own?);
-        let others = (all - (end.idle - begin.idle)).saturating_sub(own);
-        Some(others as f64 / all.max(1) as f64)
-    })();
+    let others = (|| Some(Load::beside_this_process()?.others_since(&begin?)))();
     if let Some(share) = others.filter(|&share| share > BEARABLE) {
         mark_busy(&mut measured, share);
     }

@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
 /// The ticks of a CPU, or of all CPUs together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ticks {
@@ -32,6 +35,44 @@ pub fn idle_of(cpus: &[usize]) -> Option<u64> {
     (idle.len() == cpus.len()).then(|| idle.iter().sum())
 }
 
+/// The work of all CPUs until now, and the part of it that is one's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    all: Ticks,
+    own: u64,
+}
+
+impl Load {
+    /// The own part is that of this process. None: the system does not report it.
+    pub fn beside_this_process() -> Option<Self> {
+        Self::beside(UsageWho::RUSAGE_SELF)
+    }
+
+    /// The own part is that of this process' children that have ended. None: the system does not report it.
+    pub fn beside_children() -> Option<Self> {
+        Self::beside(UsageWho::RUSAGE_CHILDREN)
+    }
+
+    fn beside(who: UsageWho) -> Option<Self> {
+        let usage = getrusage(who).ok()?;
+        let [user, system] = [usage.user_time(), usage.system_time()];
+        let milliseconds = user.num_milliseconds() + system.num_milliseconds();
+        Some(Self {
+            all: of_all()?,
+            // There are 100 ticks a second.
+            own: (milliseconds / 10).try_into().ok()?,
+        })
+    }
+
+    /// The share of the CPUs' time that others have had since an earlier load.
+    pub fn others_since(&self, begin: &Self) -> f64 {
+        let all = self.all.all - begin.all.all;
+        let own = self.own.saturating_sub(begin.own);
+        let others = (all - (self.all.idle - begin.all.idle)).saturating_sub(own);
+        others as f64 / all.max(1) as f64
+    }
+}
+
 impl Ticks {
     fn of(line: &str, name: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
@@ -51,7 +92,24 @@ impl Ticks {
 
 #[cfg(test)]
 mod tests {
-    use super::Ticks;
+    use super::{Load, Ticks};
+
+    #[test]
+    fn others_have_what_is_neither_idle_nor_own() {
+        let load = |all, idle, own| Load {
+            all: Ticks {
+                all,
+                idle,
+                steal: 0,
+            },
+            own,
+        };
+        let begin = load(1000, 400, 50);
+        assert_eq!(load(1200, 500, 90).others_since(&begin), 0.3);
+        // The clocks differ: what is own can be more than what was not idle.
+        assert_eq!(load(1200, 590, 90).others_since(&begin), 0.0);
+        assert_eq!(begin.others_since(&begin), 0.0);
+    }
 
     #[test]
     fn a_line_of_the_system() {

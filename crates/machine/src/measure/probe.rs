@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use nix::libc;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
-use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use nix::time::ClockId;
 use rand::SeedableRng;
@@ -139,14 +138,6 @@ pub(super) fn ping_pong(a: usize, b: usize) -> Result<f64, Error> {
             Ok(ns)
         })
     })
-}
-
-/// The clock ticks that this process has used, of which there are 100 a second.
-pub(super) fn own_ticks() -> Option<u64> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
-    let [user, system] = [usage.user_time(), usage.system_time()];
-    let milliseconds = user.num_milliseconds() + system.num_milliseconds();
-    (milliseconds / 10).try_into().ok()
 }
 
 /// The time of an atomic read-modify-write on a line in the CPU's own L1.

@@ -5,20 +5,16 @@ mod sites;
 mod steps;
 
 use std::ffi::OsString;
-use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
-use std::thread::available_parallelism;
 
 use anyhow::{Result, ensure};
 use itertools::Itertools;
-use lockworks_machine::ticks::{self, Ticks};
+use lockworks_machine::ticks::Load;
 use lockworks_ui::figures::{counted, percent};
 use lockworks_ui::output;
 use lockworks_ui::progress::measure_with_progress;
 use lockworks_ui::terminal;
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::{TimeVal, TimeValLike};
 
 pub use file::{Kind, Lock, Recording, Step, Thread};
 pub use sites::{LockSites, Site, Sites};
@@ -101,10 +97,13 @@ impl RecordArgs {
                 milliseconds(self.after + window),
             ));
         }
-        let load = Load::now();
+        let begin = Load::beside_children();
         let measured = Measured::run(&self.command, &environment, is_part, self.json)?;
+        // Before the steps are read, which is work too.
+        let end = Load::beside_children();
         let mut recording = steps::read(&measured, &self.command)?;
-        recording.other_cpus = load.others_since(measured.wall.as_secs_f64());
+        let others = begin.zip(end).map(|(begin, end)| end.others_since(&begin));
+        recording.other_cpus = others.unwrap_or(0.0) * recording.cpus as f64;
         ensure!(
             recording.has_locks(),
             "no mutex or rwlock was locked while the program was recorded, which ended with {}; nothing is written",
@@ -137,37 +136,6 @@ pub fn command(args: &RecordArgs) -> Result<ExitCode> {
         )),
     })?;
     Ok(exit_code(status))
-}
-
-/// The work of all CPUs until now, and that of processes that have ended.
-struct Load {
-    all: Option<Ticks>,
-    own_s: f64,
-}
-
-impl Load {
-    fn now() -> Self {
-        let usage = getrusage(UsageWho::RUSAGE_CHILDREN);
-        let seconds = |time: TimeVal| time.num_microseconds() as f64 / 1e6;
-        Self {
-            all: ticks::of_all(),
-            own_s: usage.map_or(0.0, |usage| {
-                seconds(usage.user_time()) + seconds(usage.system_time())
-            }),
-        }
-    }
-
-    /// The CPUs that others than this process' children had since, which is this long ago. 0: not known.
-    fn others_since(&self, seconds: f64) -> f64 {
-        let now = Self::now();
-        let (Some(begin), Some(end)) = (self.all, now.all) else {
-            return 0.0;
-        };
-        let all = (end.all - begin.all) as f64;
-        let busy = all - (end.idle - begin.idle) as f64;
-        let cpus = available_parallelism().map_or(1, NonZero::get) as f64;
-        (busy / all.max(1.0) * cpus - (now.own_s - self.own_s) / seconds).clamp(0.0, cpus)
-    }
 }
 
 /// What was recorded, in words.
