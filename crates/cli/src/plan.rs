@@ -77,22 +77,36 @@ Examples:
   lockworks plan --metric '([0-9]+) operations' -- ./bench
   lockworks run --plan server.plan -- ./server --threads 8";
 
+impl PlanArgs {
+    /// The options of a command about the program, from these words.
+    fn about<Options: clap::Args>(&self, mut words: Vec<OsString>) -> Result<Options> {
+        words.push("--".into());
+        words.extend(self.command.iter().cloned());
+        options::parse(words)
+    }
+}
+
+/// An option with its value, if there is one.
+fn option(name: &str, value: &Option<String>) -> impl Iterator<Item = OsString> {
+    value
+        .iter()
+        .flat_map(move |value| [name.into(), value.into()])
+}
+
 /// Runs the command.
 pub fn command(args: &PlanArgs) -> Result<ExitCode> {
     output::check_file(&args.output)?;
     let directory = tempfile::tempdir().context("cannot create a directory for data")?;
-    let recorded = directory.path().join("recording.lw");
-    let mut words = vec![
-        "record".into(),
-        "-o".into(),
-        recorded.clone().into_os_string(),
-    ];
-    for (option, value) in [("--window", &args.window), ("--after", &args.after)] {
-        words.extend(value.iter().flat_map(|value| [option.into(), value.into()]));
-    }
-    words.push("--".into());
-    words.extend(args.command.iter().cloned());
-    let record: RecordArgs = options::parse(words)?;
+    let [recorded, file] = ["recording.lw", "plan"].map(|name| directory.path().join(name));
+    let mut words: Vec<OsString> = vec!["record".into(), "-o".into(), recorded.clone().into()];
+    words.extend(option("--window", &args.window));
+    words.extend(option("--after", &args.after));
+    let record: RecordArgs = args.about(words)?;
+    let mut words: Vec<OsString> = vec!["compare".into(), "--plan".into(), file.clone().into()];
+    words.extend(["--rounds".into(), args.rounds.clone().into()]);
+    words.extend(option("--metric", &args.metric));
+    words.extend(args.lower_is_better.then(|| "--lower-is-better".into()));
+    let compare: CompareArgs = args.about(words)?;
     let (_, status, _) = record.record(true)?;
     if !status.success() {
         eprintln!("lockworks: the program ended with {status} while it was recorded");
@@ -117,25 +131,8 @@ pub fn command(args: &PlanArgs) -> Result<ExitCode> {
         show(args, &text, &json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let file = directory.path().join("plan");
     let plan = choices.plan().to_string();
     fs::write(&file, &plan)?;
-    let mut words: Vec<OsString> = vec![
-        "compare".into(),
-        "--plan".into(),
-        file.into_os_string(),
-        "--rounds".into(),
-        args.rounds.clone().into(),
-    ];
-    words.extend(
-        args.metric
-            .iter()
-            .flat_map(|metric| ["--metric".into(), metric.into()]),
-    );
-    words.extend(args.lower_is_better.then(|| "--lower-is-better".into()));
-    words.push("--".into());
-    words.extend(args.command.iter().cloned());
-    let compare: CompareArgs = options::parse(words)?;
     let (program, library, comparison) = compare.prepare()?;
     let results = Mutex::new(comparison);
     compare.compare(&program, &library, &results)?;

@@ -80,6 +80,9 @@ fn a_plan_is_written_only_if_the_program_is_better_with_it() {
 
 #[test]
 fn a_program_that_fails_or_has_no_locks_has_no_plan() {
+    // What only the comparison needs is refused before the program runs, in one line.
+    let ran = output(&["plan", "--rounds", "x", "--", "/nonexistent"]);
+    assert_fails(&ran, 2, &["invalid value 'x' for '--rounds <N>'"]);
     assert_fails(&output(&["plan", "--", "true"]), 2, &["nothing is written"]);
     assert_fails(
         &output(&["plan", "--", "/nonexistent"]),

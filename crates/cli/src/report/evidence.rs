@@ -27,14 +27,14 @@ pub struct Part {
 pub type Found<R> = (R, String, Option<String>);
 
 /// What a replay says of the program, or why it says nothing.
-pub enum Replayed<R> {
+pub enum Prediction<R> {
     /// Its results.
     Answer(R),
     /// Why there is none: for example the check of the recording, which is not to be believed.
     Refused(String),
 }
 
-impl<R: Draw> Draw for Replayed<R> {
+impl<R: Draw> Draw for Prediction<R> {
     fn figures(&self, command: &str) -> Vec<Figure> {
         match self {
             Self::Answer(results) => results.figures(command),

@@ -17,7 +17,7 @@ use lockworks_experiments::Reproduction;
 use lockworks_machine::Machine;
 use serde::Serialize;
 
-use self::evidence::{Evidence, Found, Part, Replayed};
+use self::evidence::{Evidence, Found, Part, Prediction};
 use crate::check::options::Options as CheckOptions;
 use crate::check::{self, CheckReport, CheckReports};
 use crate::machines::{MachinesArgs, MachinesCommand};
@@ -168,7 +168,7 @@ fn found<R: Serialize>(results: R, failure: Option<String>) -> Result<Found<R>> 
 fn replayed<R: Serialize>(
     opened: Result<Opened>,
     results: impl FnOnce(&Opened) -> Result<R>,
-) -> Result<Found<Replayed<R>>> {
+) -> Result<Found<Prediction<R>>> {
     let results = opened
         .map_err(|error| format!("{error:#}."))
         .and_then(|opened| match opened.refusal() {
@@ -178,11 +178,11 @@ fn replayed<R: Serialize>(
     match results {
         Err(why) => {
             let json = output::json(&serde_json::json!({ "refused": why }))?;
-            Ok((Replayed::Refused(why), json, None))
+            Ok((Prediction::Refused(why), json, None))
         }
         Ok(results) => {
             let (results, json, failure) = found(results, None)?;
-            Ok((Replayed::Answer(results), json, failure))
+            Ok((Prediction::Answer(results), json, failure))
         }
     }
 }
