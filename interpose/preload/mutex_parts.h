@@ -11,8 +11,8 @@
  *   __kind   what glibc stores there, because static initialisers do: the type. Further bits say
  *            that the mutex is robust, shared between processes or has a protocol. We do not
  *            serve these. LW_KIND_WAKE is ours. With a plan, LW_KIND_SERVED or LW_KIND_LEFT says
- *            what was decided for this mutex, and the bits from LW_KIND_LOCK on which lock serves
- * it. glibc ignores these bits.
+ *            what was decided, and the bits from LW_KIND_LOCK on which lock serves it. glibc
+ *            ignores these bits.
  *   __list   the waiter of a condition variable that is woken when the mutex is released
  */
 #ifndef LW_PRELOAD_MUTEX_PARTS_H
