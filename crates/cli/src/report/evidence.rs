@@ -38,14 +38,17 @@ impl<R: Draw> Draw for Prediction<R> {
     fn figures(&self, command: &str) -> Vec<Figure> {
         match self {
             Self::Answer(results) => results.figures(command),
-            Self::Refused(why) => vec![Figure {
-                id: command.split(' ').nth(1).unwrap_or("replay").to_owned(),
-                title: "No prediction".to_owned(),
-                text: why.clone(),
-                command: command.to_owned(),
-                chart: None,
-                data: Data::of(&[why], &[("why", &|why| why.as_str().into())]),
-            }],
+            Self::Refused(why) => {
+                let id = command.split(' ').nth(1).unwrap_or("replay");
+                vec![Figure {
+                    id: id.to_owned(),
+                    title: format!("No {id}"),
+                    text: why.clone(),
+                    command: command.to_owned(),
+                    chart: None,
+                    data: Data::of(&[why], &[("why", &|why| why.as_str().into())]),
+                }]
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A page of figures, in one file that needs no network.
 
+use std::collections::HashSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
@@ -48,8 +49,17 @@ struct Contents<'a> {
     figures: &'a [Figure],
 }
 
-/// The page with all that it needs.
+/// The page with all that it needs. The titles of the figures differ, as they name their data too.
 pub fn html(answer: &Heading, figures: &[Figure]) -> Result<String> {
+    debug_assert!(
+        figures
+            .iter()
+            .map(|figure| &figure.title)
+            .collect::<HashSet<_>>()
+            .len()
+            == figures.len(),
+        "two figures with one title"
+    );
     let contents = serde_json::to_string(&Contents {
         version: env!("CARGO_PKG_VERSION"),
         made: SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
