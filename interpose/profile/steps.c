@@ -116,21 +116,27 @@ struct lw_away {
 	bool slept;
 };
 
-/* Adds the time without a CPU since the last call. */
+/* Begins to measure the time without a CPU. */
+static void lw_away_begin(struct lw_own_steps *own)
+{
+	own->at_ns = lw_profile_clock_ns(CLOCK_MONOTONIC);
+	own->ran_ns = lw_profile_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	own->slept = lw_slept();
+}
+
+/* Adds the time without a CPU since the last call, or since it was begun. */
 static void lw_add_away(struct lw_own_steps *own, struct lw_away *away)
 {
-	const uint64_t at_ns = lw_profile_clock_ns(CLOCK_MONOTONIC);
-	const uint64_t ran_ns = lw_profile_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	const uint64_t passed = at_ns - own->at_ns, ran = ran_ns - own->ran_ns;
-	const long slept = lw_slept();
+	const struct lw_own_steps before = *own;
+	uint64_t passed, ran;
 
-	if (own->at_ns) {
+	lw_away_begin(own);
+	passed = own->at_ns - before.at_ns;
+	ran = own->ran_ns - before.ran_ns;
+	if (before.at_ns) {
 		away->units += passed > ran ? (passed - ran) / 16 : 0;
-		away->slept |= slept != own->slept;
+		away->slept |= own->slept != before.slept;
 	}
-	own->at_ns = at_ns;
-	own->ran_ns = ran_ns;
-	own->slept = slept;
 }
 
 /*
@@ -189,9 +195,18 @@ static bool lw_step_write(struct lw_own_steps *own, struct lw_profile *profile,
 	struct lw_profile_step *step;
 	uint64_t now;
 
-	if (lw_unlikely(!own->block || own->used == LW_PROFILE_BLOCK_STEPS) &&
-	    !lw_block_take(own, profile, caller))
-		return false;
+	if (lw_unlikely(!own->block || own->used == LW_PROFILE_BLOCK_STEPS)) {
+		uint64_t begun;
+
+		/* What is away up to here is not a part of the time for the block. */
+		lw_step_time(own, &away);
+		begun = lw_profile_clock_ns(CLOCK_MONOTONIC);
+		if (!lw_block_take(own, profile, caller))
+			return false;
+		/* The program does nothing meanwhile, whether it has a CPU or not. */
+		away.units += (lw_profile_clock_ns(CLOCK_MONOTONIC) - begun) / 16;
+		lw_away_begin(own);
+	}
 	now = lw_step_time(own, &away);
 	if (now > lw_profile_steps->until)
 		return true;
