@@ -24,6 +24,7 @@ fn main() {
             "LW_PROFILE_BLOCK_STEPS",
             "LW_PROFILE_STEP_MODE",
             "LW_PROFILE_STEP_SLEPT",
+            "LW_PROFILE_STEP_TRIED",
             "LW_PROFILE_STEP_INITIALISES",
             "LW_PROFILE_MODE_BITS",
             "LW_PROFILE_MODE_MASK",
@@ -156,6 +157,7 @@ fn main() {
                 "LW_STEP_SIGNALS as Signals",
                 "LW_STEP_BROADCASTS as Broadcasts",
                 "LW_STEP_RETURNS as Returns",
+                "LW_STEP_YIELDS as Yields",
             ],
         )
         .structure(
@@ -177,6 +179,7 @@ fn main() {
                 "from",
                 "until",
                 "knows_away",
+                "real_time",
                 "most",
                 "blocks",
                 "lost",

@@ -334,7 +334,8 @@ static void lw_acquired_shared(struct lw_profile *profile, uint64_t key, uint32_
 }
 
 /* Steps: of a recursive mutex only those of the outermost acquisition. */
-static void lw_step_of_lock(enum lw_profile_step_kind kind, uint64_t key, uint64_t caller)
+static void lw_step_of_lock(enum lw_profile_step_kind kind, uint64_t key, unsigned int tried,
+			    uint64_t caller)
 {
 	const void *lock = (const void *)(uintptr_t)(key >> LW_PROFILE_MODE_BITS);
 	const enum lw_profile_mode mode = key & LW_PROFILE_MODE_MASK;
@@ -343,7 +344,7 @@ static void lw_step_of_lock(enum lw_profile_step_kind kind, uint64_t key, uint64
 	if (mode == LW_PROFILE_MUTEX && (mutex->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE &&
 	    mutex->__data.__count > 1)
 		return;
-	lw_profile_add_step(kind, mode, lock, caller);
+	lw_profile_add_step(kind, mode | tried, lock, caller);
 }
 
 void lw_profile_failed(uint64_t key, const void *caller)
@@ -360,7 +361,8 @@ void lw_profile_acquired(uint64_t key, uint32_t kind, const void *caller, enum l
 	if (!profile)
 		return;
 	if (lw_unlikely(lw_profile_steps != NULL))
-		lw_step_of_lock(LW_STEP_ACQUIRES, key, (uintptr_t)caller);
+		lw_step_of_lock(LW_STEP_ACQUIRES, key, how == LW_TRIED ? LW_PROFILE_STEP_TRIED : 0,
+				(uintptr_t)caller);
 	else if (lw_is_shared(key))
 		lw_acquired_shared(profile, key, kind, (uintptr_t)caller, how, begun);
 	else
@@ -373,7 +375,7 @@ void lw_profile_releases(uint64_t key)
 	struct lw_profile_lock *of;
 
 	if (lw_unlikely(lw_profile_steps != NULL)) {
-		lw_step_of_lock(LW_STEP_RELEASES, key, 0);
+		lw_step_of_lock(LW_STEP_RELEASES, key, 0, 0);
 		return;
 	}
 	of = profile ? lw_profile_find(profile, key, false) : NULL;

@@ -19,6 +19,7 @@
 enum lw_profile_how {
 	LW_AT_ONCE,
 	LW_CONTENDED,
+	LW_TRIED,	    /* at once, by a trylock */
 	LW_AFTER_CONDITION, /* a mutex, by the wait for a condition; it may be contended as well */
 };
 
@@ -82,18 +83,17 @@ static inline bool lw_holds(int error)
 	})
 
 /* The same without a wait. */
-#define LW_MEASURE_TRY(key, kind, try)                                                          \
-	({                                                                                      \
-		int lw_error;                                                                   \
-		if (lw_is_too_early())                                                          \
-			return 0;                                                               \
-		lw_error = (try);                                                               \
-		if (lw_holds(lw_error))                                                         \
-			lw_profile_acquired(key, kind, __builtin_return_address(0), LW_AT_ONCE, \
-					    0);                                                 \
-		else if (lw_error == EBUSY)                                                     \
-			lw_profile_failed(key, __builtin_return_address(0));                    \
-		lw_error;                                                                       \
+#define LW_MEASURE_TRY(key, kind, try)                                                            \
+	({                                                                                        \
+		int lw_error;                                                                     \
+		if (lw_is_too_early())                                                            \
+			return 0;                                                                 \
+		lw_error = (try);                                                                 \
+		if (lw_holds(lw_error))                                                           \
+			lw_profile_acquired(key, kind, __builtin_return_address(0), LW_TRIED, 0); \
+		else if (lw_error == EBUSY)                                                       \
+			lw_profile_failed(key, __builtin_return_address(0));                      \
+		lw_error;                                                                         \
 	})
 
 #endif

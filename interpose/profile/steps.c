@@ -3,11 +3,14 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -163,6 +166,15 @@ static uint64_t lw_step_time(struct lw_own_steps *own, struct lw_away *away)
 
 /* Steps */
 
+/* Notes whether this thread has a real-time priority. */
+static void lw_note_priority(void)
+{
+	const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+
+	if (policy == SCHED_FIFO || policy == SCHED_RR)
+		lw_store(&lw_profile_steps->real_time, 1, relaxed);
+}
+
 /* Takes another block. Returns whether there is one. */
 static bool lw_block_take(struct lw_own_steps *own, struct lw_profile *profile, uint64_t caller)
 {
@@ -179,6 +191,7 @@ static bool lw_block_take(struct lw_own_steps *own, struct lw_profile *profile, 
 		return false;
 	/* Of libraries that are loaded later, this finds those that lock often. */
 	lw_profile_add_module_of(profile, caller);
+	lw_note_priority();
 	block->thread = lw_profile_self(profile);
 	block->number = own->blocks++;
 	own->block = block;
@@ -188,8 +201,8 @@ static bool lw_block_take(struct lw_own_steps *own, struct lw_profile *profile, 
 
 /* Adds a step of a thread that is not adding one. Returns false if it is lost. */
 static bool lw_step_write(struct lw_own_steps *own, struct lw_profile *profile,
-			  enum lw_profile_step_kind kind, enum lw_profile_mode mode,
-			  const void *object, uint64_t caller)
+			  enum lw_profile_step_kind kind, unsigned int flags, const void *object,
+			  uint64_t caller)
 {
 	struct lw_away away = {0, false};
 	struct lw_profile_step *step;
@@ -215,15 +228,15 @@ static bool lw_step_write(struct lw_own_steps *own, struct lw_profile *profile,
 	step->object = (uintptr_t)object;
 	step->caller = caller;
 	step->away = away.units < UINT32_MAX ? (uint32_t)away.units : UINT32_MAX;
-	step->flags = (uint8_t)(mode | (away.slept ? LW_PROFILE_STEP_SLEPT : 0));
+	step->flags = (uint8_t)(flags | (away.slept ? LW_PROFILE_STEP_SLEPT : 0));
 	step->cpu = lw_cpu();
 	/* release: a step that has a kind is complete */
 	lw_store(&step->kind, (uint8_t)kind, release);
 	return true;
 }
 
-void lw_profile_add_step(enum lw_profile_step_kind kind, enum lw_profile_mode mode,
-			 const void *object, uint64_t caller)
+void lw_profile_add_step(enum lw_profile_step_kind kind, unsigned int flags, const void *object,
+			 uint64_t caller)
 {
 	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
 	struct lw_own_steps *own = &lw_own_steps;
@@ -235,7 +248,7 @@ void lw_profile_add_step(enum lw_profile_step_kind kind, enum lw_profile_mode mo
 	if (!own->is_busy) {
 		own->is_busy = true;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		is_written = lw_step_write(own, profile, kind, mode, object, caller);
+		is_written = lw_step_write(own, profile, kind, flags, object, caller);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		own->is_busy = false;
 	}
@@ -400,5 +413,27 @@ void lw_thread_begins(const void *run)
 
 void lw_thread_ends(void)
 {
+	if (lw_profile_steps)
+		lw_note_priority();
 	lw_profile_step(LW_STEP_ENDS, 0, NULL, NULL);
+}
+
+static int lw_yield(const void *caller)
+{
+	int error;
+
+	lw_profile_step(LW_STEP_YIELDS, 0, NULL, caller);
+	error = (int)syscall(SYS_sched_yield);
+	lw_profile_step(LW_STEP_RETURNS, 0, NULL, NULL);
+	return error;
+}
+
+LW_EXPORT int sched_yield(void)
+{
+	return lw_yield(__builtin_return_address(0));
+}
+
+LW_EXPORT void thrd_yield(void)
+{
+	lw_yield(__builtin_return_address(0));
 }

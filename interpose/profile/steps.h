@@ -37,14 +37,16 @@ enum lw_profile_step_kind {
 	LW_STEP_SIGNALS,  /* a condition */
 	LW_STEP_BROADCASTS,
 	LW_STEP_RETURNS, /* from the call of the step before, in which it may have woken another */
+	LW_STEP_YIELDS,	 /* lets other threads have the CPU, until it returns */
 };
 
 /* A further kind, which is not in the file of a recording: a call initialises a mutex. */
 #define LW_PROFILE_STEP_INITIALISES 255
 
-/* Bits of a step's flags: the mode of a lock, and why the thread had no CPU. */
+/* Bits of a step's flags: the mode of a lock, why the thread had no CPU, and how it acquired. */
 #define LW_PROFILE_STEP_MODE  3
 #define LW_PROFILE_STEP_SLEPT 4 /* it waited in the kernel */
+#define LW_PROFILE_STEP_TRIED 8 /* a trylock acquired it */
 
 struct lw_profile_step {
 	uint64_t time;
@@ -64,16 +66,17 @@ struct lw_profile_block {
 };
 
 struct lw_profile_steps {
-	uint64_t magic, size;	    /* size of a block */
-	uint64_t from, until;	    /* the time that is recorded */
-	uint64_t knows_away;	    /* whether the time without a CPU is known */
-	uint64_t most;		    /* blocks that the file has room for */
-	lw_atomic(uint64_t) blocks; /* that were asked for */
-	lw_atomic(uint64_t) lost;   /* steps that did not fit */
+	uint64_t magic, size;	       /* size of a block */
+	uint64_t from, until;	       /* the time that is recorded */
+	uint64_t knows_away;	       /* whether the time without a CPU is known */
+	lw_atomic(uint64_t) real_time; /* whether a thread had a real-time priority */
+	uint64_t most;		       /* blocks that the file has room for */
+	lw_atomic(uint64_t) blocks;    /* that were asked for */
+	lw_atomic(uint64_t) lost;      /* steps that did not fit */
 	/* The time from a free mutex' acquisition to its release, and back, of a thread that does
 	 * nothing else: what the recording adds. */
 	uint64_t empty_held, empty_apart;
-	uint64_t unused[8182];
+	uint64_t unused[8181];
 	struct lw_profile_block block[];
 };
 
@@ -86,16 +89,16 @@ void lw_profile_steps_begin(const char *path_of_record);
 /* Ends them, in a process that has just been forked. */
 void lw_profile_steps_forget(void);
 
-/* Adds a step of this thread. */
-void lw_profile_add_step(enum lw_profile_step_kind kind, enum lw_profile_mode mode,
-			 const void *object, uint64_t caller);
+/* Adds a step of this thread. `flags` has the mode of the lock, and may have the bit `TRIED`. */
+void lw_profile_add_step(enum lw_profile_step_kind kind, unsigned int flags, const void *object,
+			 uint64_t caller);
 
 /* The same, if steps are recorded. */
-static inline void lw_profile_step(enum lw_profile_step_kind kind, enum lw_profile_mode mode,
+static inline void lw_profile_step(enum lw_profile_step_kind kind, unsigned int flags,
 				   const void *object, const void *caller)
 {
 	if (lw_unlikely(lw_profile_steps != NULL))
-		lw_profile_add_step(kind, mode, object, (uintptr_t)caller);
+		lw_profile_add_step(kind, flags, object, (uintptr_t)caller);
 }
 
 #endif

@@ -117,7 +117,7 @@ pub fn command(args: &PlanArgs) -> Result<ExitCode> {
     if !opened.is_believable() && !args.anyway {
         show(args, &check, &json!({ "recording": recording }))?;
         eprintln!(
-            "lockworks: the replay is off by more than 20 %, so it chooses no locks; --anyway lets it"
+            "lockworks: the replay is not to be believed, so it chooses no locks; --anyway lets it"
         );
         return Ok(ExitCode::FAILURE);
     }

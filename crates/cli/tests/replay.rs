@@ -21,6 +21,7 @@ fn recording(threads: &[(&str, Steps)]) -> Recording {
             place: Some(thread.min(1) as u32),
             away_ns: 0,
             slept: false,
+            tried: false,
             mode: 0,
             cpu: Some(thread as u16),
         })
@@ -33,6 +34,7 @@ fn recording(threads: &[(&str, Steps)]) -> Recording {
         cpus: 64,
         knows_away: true,
         step_ns: [0, 0],
+        real_time: false,
         other_cpus: 0.0,
         machine: Some(machine.expect("a machine").to_toml()),
         lost: 0,
@@ -225,6 +227,45 @@ fn a_wait_for_a_condition_ends_with_its_signal() {
 }
 
 #[test]
+fn a_trylock_does_not_wait_and_a_yield_takes_its_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // Both locks, in this order: the second one with a trylock.
+    let both = |first: u32, second: u32| -> Steps {
+        let pair = |n: u64| {
+            let at = n * 1500 + u64::from(first) * 700;
+            [
+                (at, Kind::Acquires, first),
+                (at + 200, Kind::Acquires, second),
+                (at + 400, Kind::Releases, second),
+                (at + 600, Kind::Releases, first),
+            ]
+        };
+        (0..5000).flat_map(pair).collect()
+    };
+    let mut threads = recording(&[("a", both(0, 1)), ("b", both(1, 0))]);
+    for at in 1..threads.steps.len() {
+        let before = threads.steps[at - 1].kind;
+        let step = &mut threads.steps[at];
+        step.tried = before == Kind::Acquires && step.kind == Kind::Acquires;
+    }
+    let file = written(directory.path(), &threads);
+    // If the second one waited, the threads would wait for each other soon.
+    assert!(rate(&[&file, "--threads", "8"]) > 1e6);
+    let yields = sections(0, 3000, 1000, 5000)
+        .into_iter()
+        .flat_map(|(ns, kind, lock)| {
+            [
+                (ns, kind, lock),
+                (ns, Kind::Yields, 0),
+                (ns, Kind::Returns, 0),
+            ]
+        });
+    let yields = recording(&[("work", yields.collect())]);
+    let rate = rate(&[&written(directory.path(), &yields)]);
+    assert!((150_000.0..240_000.0).contains(&rate), "{rate}");
+}
+
+#[test]
 fn what_cannot_be_believed_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     // The thread waited for a lock that nobody had.
@@ -240,14 +281,20 @@ fn what_cannot_be_believed_is_refused() {
     let ran = output(&["replay", &file]);
     assert_eq!(ran.status.code(), Some(1), "{ran:?}");
     let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(said.contains("off by more than 20 %"), "{said}");
+    assert!(said.contains("is not to be believed"), "{said}");
     let check = String::from_utf8_lossy(&ran.stdout);
     assert!(check.contains("Replayed as it was"), "{check}");
     assert!(!check.contains("fastest"), "{check}");
     let ran = output(&["replay", &file, "--anyway"]);
     assert_eq!(ran.status.code(), Some(0), "{ran:?}");
 
-    let good = recording(&[("work", sections(0, 3000, 1000, 5000))]);
+    let mut good = recording(&[("work", sections(0, 3000, 1000, 5000))]);
+    good.real_time = true;
+    let ran = output(&["replay", &written(directory.path(), &good)]);
+    assert_eq!(ran.status.code(), Some(1), "{ran:?}");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(said.contains("real-time priorities"), "{said}");
+    good.real_time = false;
     let file = written(directory.path(), &good);
     for (arguments, said) in [
         (&["--class", "nobody=3"][..], "there is work"),

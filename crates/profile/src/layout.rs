@@ -230,12 +230,13 @@ pub struct Steps {
     pub from: u64,
     pub until: u64,
     pub knows_away: u64,
+    pub real_time: u64,
     pub most: u64,
     pub blocks: u64,
     pub lost: u64,
     pub empty_held: u64,
     pub empty_apart: u64,
-    pub unused: [u64; 8182],
+    pub unused: [u64; 8181],
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_Steps.rs"));

@@ -95,6 +95,21 @@ impl SimLock {
         self.entered(thread);
     }
 
+    /// Acquires the lock if no thread has it. Returns whether it did.
+    pub(crate) fn try_acquire(&self, thread: usize) -> bool {
+        let since = self.asks();
+        // SAFETY: as in `acquire`.
+        let acquired = unsafe {
+            self.kind
+                .try_lock(self.address as *mut u8, self.node(thread))
+        };
+        if acquired {
+            self.has(thread, since);
+            self.entered(thread);
+        }
+        acquired
+    }
+
     /// Releases the lock, which the thread has acquired.
     pub(crate) fn release(&self, thread: usize) {
         self.holders.set(self.holders.get() - 1);

@@ -33,6 +33,13 @@ pub enum Act {
     Acquire(u32),
     /// Acquires a lock as a reader.
     Read(u32),
+    /// Acquires a lock, unless another thread has it.
+    Try {
+        /// The lock.
+        lock: u32,
+        /// The acts that the thread leaves out then: up to its release.
+        without: u32,
+    },
     /// Releases a lock that it has acquired.
     Release(u32),
     /// Releases a lock that it has acquired as a reader.
@@ -58,6 +65,8 @@ pub enum Act {
         /// The time that was recorded.
         ns: f32,
     },
+    /// Lets other threads have the CPU.
+    Yield,
     /// Completes an operation.
     Operation,
 }
@@ -411,6 +420,14 @@ impl Program for Replay {
                     piece.lock.acquire(thread);
                     piece.lines.iter().for_each(|&line| increment(line, 8));
                 }
+                Act::Try { lock, without } => {
+                    let piece = self.piece(lock, thread);
+                    if piece.lock.try_acquire(thread) {
+                        piece.lines.iter().for_each(|&line| increment(line, 8));
+                    } else if without > 0 {
+                        acts.nth(without as usize - 1);
+                    }
+                }
                 Act::Read(lock) => self.piece(lock, thread).lock.acquire_read(thread),
                 Act::Release(lock) => self.piece(lock, thread).lock.release(thread),
                 Act::ReleaseRead(lock) => self.piece(lock, thread).lock.release_read(thread),
@@ -433,6 +450,10 @@ impl Program for Replay {
                         }
                         None => sleep(f64::from(ns)),
                     }
+                }
+                Act::Yield => {
+                    work(self.sleep_calls_ns[1]);
+                    sleep(0.0);
                 }
                 Act::Operation => {
                     operation_done(thread);

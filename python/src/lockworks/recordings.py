@@ -25,6 +25,7 @@ KINDS = (
     "signals",
     "broadcasts",
     "returns",
+    "yields",
 )
 MODES = ("mutex", "read", "write")
 
@@ -56,6 +57,7 @@ def columns(path: Path) -> dict[str, list[Any]]:
         "place": [None if step[2] == NONE else places[step[2]] for step in steps],
         "away_ns": [16 * step[3] for step in steps],
         "slept": [bool(step[6] & 4) for step in steps],
+        "tried": [bool(step[6] & 8) for step in steps],
         "mode": [MODES[step[6] & 3] for step in steps],
         "cpu": [None if step[4] == 0xFFFF else step[4] for step in steps],
     }

@@ -133,7 +133,11 @@ fn hold(threads: &mut Sequences, locks: &[u32], factor: f64) {
         let mut depth = 0usize;
         for act in &mut lane.acts {
             match act {
-                Act::Acquire(lock) | Act::Read(lock) if locks.contains(lock) => depth += 1,
+                Act::Acquire(lock) | Act::Read(lock) | Act::Try { lock, .. }
+                    if locks.contains(lock) =>
+                {
+                    depth += 1;
+                }
                 Act::Release(lock) | Act::ReleaseRead(lock) if locks.contains(lock) => {
                     depth = depth.saturating_sub(1);
                 }
@@ -166,7 +170,7 @@ fn split(threads: &mut Sequences, lock: u32, number: u32) {
         let mut held = Vec::new();
         for act in &mut lane.acts {
             match act {
-                Act::Acquire(of) | Act::Read(of) if *of == lock => {
+                Act::Acquire(of) | Act::Read(of) | Act::Try { lock: of, .. } if *of == lock => {
                     *of = choose();
                     held.push(*of);
                 }

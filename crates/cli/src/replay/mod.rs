@@ -137,6 +137,8 @@ struct SelfCheck {
     off: f64,
     /// Why it may be off.
     reasons: Vec<String>,
+    /// Whether threads had real-time priorities, which are not simulated.
+    real_time: bool,
     seconds: f64,
     threads: usize,
     /// The locks with the most acquisitions.
@@ -347,7 +349,7 @@ pub fn command(args: &ReplayArgs) -> Result<ExitCode> {
             false => &before.0,
         })?;
         eprintln!(
-            "lockworks: the replay is off by more than 20 %, so it has no answer; --anyway gives one"
+            "lockworks: the replay is not to be believed, so it has no answer; --anyway gives one"
         );
         return Ok(ExitCode::FAILURE);
     }
@@ -452,7 +454,7 @@ fn under_glibc(
 
 impl SelfCheck {
     fn is_believable(&self) -> bool {
-        self.off.abs() <= BELIEVABLE
+        self.off.abs() <= BELIEVABLE && !self.real_time
     }
 
     fn of(threads: &Threads, machine: &Machine, recording: &Recording) -> Result<Self> {
@@ -472,6 +474,7 @@ impl SelfCheck {
             },
             off,
             reasons: reasons(threads, recording),
+            real_time: recording.real_time,
             seconds: threads.sequences.ns / 1e9,
             threads: number - threads.sequences.busy_threads(),
             locks,
@@ -511,6 +514,17 @@ impl SelfCheck {
 fn reasons(threads: &Threads, recording: &Recording) -> Vec<String> {
     let measured = &threads.measured;
     let causes = [
+        (
+            recording.real_time,
+            "threads had real-time priorities, which are not simulated".to_owned(),
+        ),
+        (
+            recording.other_processes > 0,
+            match recording.other_processes {
+                1 => "another process of the program is not in it".to_owned(),
+                number => format!("{number} other processes of the program are not in it"),
+            },
+        ),
         (
             measured.asleep > OTHER_WAITS,
             format!(

@@ -565,7 +565,7 @@ impl Threads {
             let mut held = 0;
             for act in &mut lane.acts {
                 match act {
-                    Act::Acquire(_) | Act::Read(_) => held += 1,
+                    Act::Acquire(_) | Act::Read(_) | Act::Try { .. } => held += 1,
                     Act::Release(_) | Act::ReleaseRead(_) => held -= 1,
                     Act::Compute(ns) => {
                         *ns = (*ns - recording.step_ns[usize::from(held == 0)] as f32).max(0.0);
@@ -691,6 +691,7 @@ impl Threads {
             | Act::Read(lock)
             | Act::Release(lock)
             | Act::ReleaseRead(lock)
+            | Act::Try { lock, .. }
             | Act::Take { lock, .. } = act
             {
                 *lock = numbers[lock];
@@ -718,6 +719,24 @@ impl Threads {
             locks: of_locks,
             moves: lines.moved.len() as u64,
         }
+    }
+}
+
+/// Makes a trylock of the first act, an acquisition, which the last one releases: if another thread has the lock,
+/// the thread goes on behind them. Not if others depend on acts in between.
+fn try_only(acts: &mut [Act]) {
+    let mut open = 0;
+    for act in &*acts {
+        match act {
+            Act::Acquire(_) | Act::Read(_) | Act::Try { .. } => open += 1,
+            Act::Release(_) | Act::ReleaseRead(_) => open -= 1,
+            Act::Compute(_) | Act::Sleep(_) | Act::Yield | Act::Operation => {}
+            Act::Signal | Act::Give(_) | Act::Take { .. } | Act::Await { .. } => return,
+        }
+    }
+    let without = acts.len() as u32 - 1;
+    if let (0, Some(&Act::Acquire(lock))) = (open, acts.first()) {
+        acts[0] = Act::Try { lock, without };
     }
 }
 
@@ -858,6 +877,7 @@ impl Maker<'_> {
         let steps = self.threads[thread];
         let mut held = Held::default();
         let mut to_spare = 0.0;
+        let mut tried: HashMap<u32, usize> = HashMap::new();
         for at in part.clone() {
             let (step, next) = (&steps[at], &steps[at + 1]);
             let taken = Taken { thread, at };
@@ -880,7 +900,15 @@ impl Maker<'_> {
             }
             match step.kind {
                 Kind::Acquires => {
-                    lane.acts.extend(held.step(step));
+                    let act = held.step(step);
+                    // After a trylock that failed, the thread polls until it has the lock.
+                    let polls = at.checked_sub(1).is_some_and(|before| {
+                        steps[before].kind == Kind::Fails && steps[before].object == step.object
+                    });
+                    if let (Some(Act::Acquire(_)), true, false) = (act, step.tried, polls) {
+                        tried.insert(object, lane.acts.len());
+                    }
+                    lane.acts.extend(act);
                     if let Some(&condition) = self.counters.passes.get(&taken) {
                         let lock = object;
                         lane.acts.push(Act::Take { condition, lock });
@@ -907,8 +935,13 @@ impl Maker<'_> {
                         to_spare = lines as f64 * self.transfer_ns;
                     }
                 }
+                Kind::Yields => lane.acts.push(Act::Yield),
                 Kind::Releases => {
-                    lane.acts.extend(held.step(step));
+                    let act = held.step(step);
+                    lane.acts.extend(act);
+                    if let (Some(Act::Release(_)), Some(from)) = (act, tried.remove(&object)) {
+                        try_only(&mut lane.acts[from..]);
+                    }
                     to_spare = 0.0;
                 }
                 Kind::Signals | Kind::Broadcasts => {
@@ -956,6 +989,11 @@ impl Maker<'_> {
         match (step.kind, next.kind) {
             (Kind::Waits, _) | (Kind::Woken | Kind::Expired, Kind::Acquires) => {
                 self.times.waiting += passed;
+                return;
+            }
+            (Kind::Yields, Kind::Returns) => {
+                self.times.preempted += next.away_ns.min(passed);
+                self.times.computing += passed - next.away_ns.min(passed);
                 return;
             }
             (Kind::Fails, Kind::Fails | Kind::Acquires | Kind::Waits)

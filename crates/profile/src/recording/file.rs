@@ -53,11 +53,13 @@ pub enum Kind {
     Broadcasts,
     /// Returns from the call of the step before, in which it may have woken another thread.
     Returns,
+    /// Lets other threads have the CPU, until it returns.
+    Yields,
 }
 
 impl Kind {
     /// All kinds, in the order of their numbers, from 1.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Begins,
         Self::Ends,
         Self::Waits,
@@ -70,11 +72,15 @@ impl Kind {
         Self::Signals,
         Self::Broadcasts,
         Self::Returns,
+        Self::Yields,
     ];
 
     /// Whether its steps are of a lock or a condition.
     pub fn has_object(self) -> bool {
-        !matches!(self, Self::Begins | Self::Ends | Self::Returns)
+        !matches!(
+            self,
+            Self::Begins | Self::Ends | Self::Returns | Self::Yields
+        )
     }
 
     /// The kind of this number.
@@ -98,6 +104,8 @@ pub struct Step {
     pub away_ns: u64,
     /// Whether it waited in the kernel meanwhile.
     pub slept: bool,
+    /// Whether a trylock acquired the lock.
+    pub tried: bool,
     /// The mode of a lock: 0 a mutex, 1 a reader, 2 a writer.
     pub mode: u8,
     /// The CPU. None: not known.
@@ -136,6 +144,9 @@ pub struct Recording {
     /// The nanoseconds that steps add to the time for which a lock is held, and to the time until its next
     /// acquisition. The time of an acquisition and a release of a free mutex is in them.
     pub step_ns: [u64; 2],
+    /// Whether a thread had a real-time priority.
+    #[serde(default)]
+    pub real_time: bool,
     /// The CPUs that other work had meanwhile, on average.
     pub other_cpus: f64,
     /// The description of the machine, as `lockworks machines this` writes it. None: it was not measured.
@@ -214,7 +225,7 @@ impl Recording {
             bytes[16..20].copy_from_slice(&away.to_le_bytes());
             bytes[20..22].copy_from_slice(&step.cpu.unwrap_or(u16::MAX).to_le_bytes());
             bytes[22] = step.kind as u8;
-            bytes[23] = step.mode | u8::from(step.slept) << 2;
+            bytes[23] = step.mode | u8::from(step.slept) << 2 | u8::from(step.tried) << 3;
             to.write_all(&bytes)?;
         }
         to.finish()?;
@@ -357,6 +368,7 @@ impl Recording {
             place: named(12, &self.places)?,
             away_ns: u64::from(word(16)) * 16,
             slept: bytes[23] & 4 != 0,
+            tried: bytes[23] & 8 != 0,
             mode: bytes[23] & 3,
             cpu: (cpu != u16::MAX).then_some(cpu),
         })
@@ -375,6 +387,7 @@ mod tests {
             place: (kind == Kind::Acquires).then_some(1),
             away_ns,
             slept: away_ns > 0,
+            tried: kind == Kind::Acquires,
             mode: 2,
             cpu: Some(3),
         };
@@ -384,6 +397,7 @@ mod tests {
             cpus: 2,
             knows_away: true,
             step_ns: [20, 30],
+            real_time: true,
             other_cpus: 0.5,
             machine: Some("name = \"m\"".to_owned()),
             lost: 0,

@@ -23,6 +23,7 @@ struct Left<'a> {
     /// When each mutex was initialised first, and the return address of that call.
     initialised: HashMap<u64, (u64, u64)>,
     knows_away: bool,
+    real_time: bool,
     /// What steps add to the time for which a lock is held, and to that in which it is not.
     empty: [u64; 2],
     lost: u64,
@@ -65,6 +66,7 @@ impl<'a> Left<'a> {
             threads,
             initialised,
             knows_away: number(offset_of!(Steps, knows_away))? != 0,
+            real_time: number(offset_of!(Steps, real_time))? != 0,
             empty: [
                 number(offset_of!(Steps, empty_held))?,
                 number(offset_of!(Steps, empty_apart))?,
@@ -153,6 +155,7 @@ pub fn read(measured: &Measured, command: &[OsString]) -> Result<Recording> {
         cpus: std::thread::available_parallelism()?.get(),
         knows_away: left.knows_away,
         step_ns: left.empty.map(|time| clock.span(time)),
+        real_time: left.real_time,
         other_cpus: 0.0,
         machine: None,
         lost: left.lost,
@@ -180,7 +183,7 @@ pub fn read(measured: &Measured, command: &[OsString]) -> Result<Recording> {
                 let first = first_locked.entry(step.object).or_insert(this);
                 *first = (*first).min(this);
             }
-            let has_object = !matches!(kind, Kind::Begins | Kind::Ends | Kind::Returns);
+            let has_object = kind.has_object();
             let call = step.caller.wrapping_sub(1);
             // Of two CPUs, the counters may differ by some nanoseconds.
             let before = last;
@@ -202,6 +205,7 @@ pub fn read(measured: &Measured, command: &[OsString]) -> Result<Recording> {
                 place: (step.caller != 0)
                     .then(|| calls.number(call, || places.of_lock(left.record, call).name())),
                 away_ns,
+                tried: u32::from(step.flags) & layout::LW_PROFILE_STEP_TRIED as u32 != 0,
                 slept: u32::from(step.flags) & layout::LW_PROFILE_STEP_SLEPT as u32 != 0,
                 mode: step.flags & layout::LW_PROFILE_STEP_MODE as u8,
                 cpu: (step.cpu != u16::MAX).then_some(step.cpu),
