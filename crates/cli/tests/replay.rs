@@ -103,6 +103,9 @@ fn sections_take_as_long_as_they_did_and_what_ifs_change_them() {
     let file = written(directory.path(), &one);
     is_near(rate(&[&file]), 250_000.0);
     is_near(rate(&[&file, "--hold", "lookup=-50%"]), 400_000.0);
+    let halved = output(&["replay", &file, "--hold", "lookup=-50%", "--json"]);
+    let before = &json(&halved)["recording"]["unchanged"][0]["operations_per_second"];
+    is_near(before.as_f64().expect("a rate"), 250_000.0);
     // Two copies share the lock, which then is always held.
     let two = ["--threads", "2", "--lock", "hot=mcs"];
     is_near(rate(&[&[file.as_str()], &two[..]].concat()), 333_000.0);

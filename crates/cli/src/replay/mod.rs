@@ -189,7 +189,10 @@ impl Opened {
             threads.measured.operations_per_second > 0.0,
             "no thread acquired a lock{} over and over; record more",
             match operation {
-                Some(place) => format!(" in {place}"),
+                Some(place) => format!(
+                    " in {place}; locks are acquired in {}",
+                    recording.places.iter().unique().take(5).format(", ")
+                ),
                 None => String::new(),
             }
         );
@@ -242,8 +245,9 @@ impl ReplayArgs {
         Opened::of(&self.recording, machine, self.operation.as_deref())
     }
 
-    /// What is to be simulated, and the lock that others are compared with.
-    fn plan(&self, opened: &Opened) -> Result<(SimulationPlan, &'static str)> {
+    /// What is to be simulated, and the lock that others are compared with: with the changes of locks and sections
+    /// that are asked for, or without.
+    fn plan(&self, opened: &Opened, changed: bool) -> Result<(SimulationPlan, &'static str)> {
         let Opened {
             recording,
             threads,
@@ -255,7 +259,8 @@ impl ReplayArgs {
         sequences.busy = 0.0;
         let holds = self.hold.iter().map(|text| Change::hold(text));
         let splits = self.split.iter().map(|text| Change::split(text));
-        for change in changes.into_iter().map(Ok).chain(holds).chain(splits) {
+        let all = changes.into_iter().map(Ok).chain(holds).chain(splits);
+        for change in all.filter(|_| changed) {
             change?.apply(&mut sequences, &threads.locks)?;
         }
         for class in &self.class {
@@ -316,13 +321,40 @@ impl ReplayArgs {
         Ok((plan, reference))
     }
 
+    /// The program without the changes of locks and sections, in words and as JSON. None: there are none.
+    fn unchanged(&self, opened: &Opened) -> Result<Option<(String, serde_json::Value)>> {
+        let places = self.lock.iter().any(|lock| lock.contains('='));
+        if !places && self.hold.is_empty() && self.split.is_empty() {
+            return Ok(None);
+        }
+        let (plan, reference) = self.plan(opened, false)?;
+        let lock = find_lock(reference)?;
+        let rows = plan.threads.iter().map(|&threads| {
+            let row = comparison::simulate(&plan, lock, threads)?;
+            Ok((threads, row.operations_per_second))
+        });
+        let rows = rows.collect::<Result<Vec<_>>>()?;
+        let in_words = rows.iter().map(|&(threads, rate)| {
+            let threads = counted(threads as u64, "thread");
+            format!("{} operations/s with {threads}", millions(rate))
+        });
+        let text = format!(
+            "Without the changes, {reference} does {}.\n",
+            in_words.format(", ")
+        );
+        let rows = rows.iter().map(|(threads, rate)| {
+            serde_json::json!({"lock": reference, "threads": threads, "operations_per_second": rate})
+        });
+        Ok(Some((text, rows.collect())))
+    }
+
     /// The results, for a page.
     ///
     /// # Errors
     ///
     /// If the simulation cannot run.
     pub fn results(&self, opened: &Opened) -> Result<SimulationResults> {
-        let (plan, reference) = self.plan(opened)?;
+        let (plan, reference) = self.plan(opened, true)?;
         let rows = comparison::run(&plan, |_| ());
         let rows = rows.into_iter().collect::<Result<_>>()?;
         let before = opened.before()?;
@@ -353,7 +385,12 @@ pub fn command(args: &ReplayArgs) -> Result<ExitCode> {
         );
         return Ok(ExitCode::FAILURE);
     }
-    let (plan, reference) = args.plan(&opened)?;
+    let (plan, reference) = args.plan(&opened, true)?;
+    let mut before = before;
+    if let Some((text, rows)) = args.unchanged(&opened)? {
+        before.0 += &format!("{}\n", terminal::prose(&text));
+        before.1["unchanged"] = rows;
+    }
     let before = Some(before);
     sim::simulate(plan, reference, Printing { before, ..printing })
 }
@@ -490,23 +527,27 @@ impl SelfCheck {
             true => String::new(),
             false => format!("What it cannot know: {}.\n", self.reasons.join("; ")),
         };
-        let rate = |rate: f64| match rate < 1e5 {
-            true => format!("{:.1} k", rate / 1e3),
-            false => format!("{:.3} M", rate / 1e6),
-        };
         format!(
             "Recorded: {} for {:.2} s, {} operations/s, {} contended, 1 wait of 100 over {}.\n\
              Replayed as it was: {} operations/s ({:+.0} %), {} contended, 1 wait of 100 over {}.\n{reasons}",
             counted(self.threads as u64, "thread"),
             self.seconds,
-            rate(measured.operations_per_second),
+            millions(measured.operations_per_second),
             percent(measured.contended),
             nanoseconds(measured.wait_p99_ns),
-            rate(self.replayed.operations_per_second),
+            millions(self.replayed.operations_per_second),
             100.0 * self.off,
             percent(self.replayed.contended),
             nanoseconds(self.replayed.wait_p99_ns as u64),
         )
+    }
+}
+
+/// A rate in thousands or millions.
+fn millions(rate: f64) -> String {
+    match rate < 1e5 {
+        true => format!("{:.1} k", rate / 1e3),
+        false => format!("{:.3} M", rate / 1e6),
     }
 }
 
