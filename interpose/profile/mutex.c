@@ -69,6 +69,8 @@ LW_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex)
 	error = lw_glibc()->mutex_unlock(mutex);
 	if (lw_unlikely(wakes))
 		lw_profile_add_step(LW_STEP_RETURNS, 0, NULL, 0);
+	if (lw_unlikely(lw_profile_steps != NULL))
+		lw_profile_take_room(__builtin_return_address(0));
 	return error;
 }
 

@@ -8,6 +8,7 @@
 
 #include "acquisitions.h"
 #include "glibc.h"
+#include "steps.h"
 
 #define LW_KEY(rwlock, mode) lw_profile_key(rwlock, LW_PROFILE_##mode)
 #define LW_KIND(rwlock)	     ((rwlock)->__data.__shared ? LW_PROFILE_SHARED : 0)
@@ -79,10 +80,15 @@ LW_EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t *rwlock, clockid_t clo
 
 LW_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *rwlock)
 {
+	int error;
+
 	if (lw_is_too_early())
 		return 0;
 	lw_profile_releases_rwlock(rwlock);
-	return lw_glibc()->rwlock_unlock(rwlock);
+	error = lw_glibc()->rwlock_unlock(rwlock);
+	if (lw_unlikely(lw_profile_steps != NULL))
+		lw_profile_take_room(__builtin_return_address(0));
+	return error;
 }
 
 LW_OLD_NAME(pthread_rwlock_rdlock);

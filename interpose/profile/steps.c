@@ -20,13 +20,21 @@
 
 struct lw_profile_steps *lw_profile_steps;
 
+/* The time without a CPU since the last step, in units of 16 ns, and whether the thread slept. */
+struct lw_away {
+	uint64_t units;
+	bool slept;
+};
+
 /* The blocks and the CPU time of this thread. */
 struct lw_own_steps {
 	struct lw_profile_block *block; /* NULL: none yet */
 	uint64_t blocks;		/* that it has had */
 	uint64_t used;			/* steps of this one */
+	struct lw_away away;
 	uint64_t at_ns, ran_ns; /* the time, and its CPU time, when it last asked for them */
 	long slept;		/* how often it had waited in the kernel then */
+	uint32_t held;		/* acquisitions without a release yet */
 	bool is_full;		/* there is no other block */
 	bool is_busy;		/* adds a step, which a signal handler may interrupt */
 };
@@ -113,12 +121,6 @@ static long lw_slept(void)
 	return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw;
 }
 
-/* The time without a CPU until a step, in units of 16 ns, and whether the thread slept. */
-struct lw_away {
-	uint64_t units;
-	bool slept;
-};
-
 /* Begins to measure the time without a CPU. */
 static void lw_away_begin(struct lw_own_steps *own)
 {
@@ -128,7 +130,7 @@ static void lw_away_begin(struct lw_own_steps *own)
 }
 
 /* Adds the time without a CPU since the last call, or since it was begun. */
-static void lw_add_away(struct lw_own_steps *own, struct lw_away *away)
+static void lw_add_away(struct lw_own_steps *own)
 {
 	const struct lw_own_steps before = *own;
 	uint64_t passed, ran;
@@ -137,8 +139,8 @@ static void lw_add_away(struct lw_own_steps *own, struct lw_away *away)
 	passed = own->at_ns - before.at_ns;
 	ran = own->ran_ns - before.ran_ns;
 	if (before.at_ns) {
-		away->units += passed > ran ? (passed - ran) / 16 : 0;
-		away->slept |= own->slept != before.slept;
+		own->away.units += passed > ran ? (passed - ran) / 16 : 0;
+		own->away.slept |= own->slept != before.slept;
 	}
 }
 
@@ -146,7 +148,7 @@ static void lw_add_away(struct lw_own_steps *own, struct lw_away *away)
  * Returns the time of a step, and adds the time without a CPU until then. If the thread is switched
  * out after the clock was read, the clock is read again, so that both are of the same step.
  */
-static uint64_t lw_step_time(struct lw_own_steps *own, struct lw_away *away)
+static uint64_t lw_step_time(struct lw_own_steps *own)
 {
 	uint64_t now = lw_profile_now();
 #ifdef LW_RSEQ_SIGNATURE
@@ -154,12 +156,11 @@ static uint64_t lw_step_time(struct lw_own_steps *own, struct lw_away *away)
 		return now;
 	while (lw_unlikely(lw_rseq()->section != (uintptr_t)&lw_no_section)) {
 		lw_rseq()->section = (uintptr_t)&lw_no_section;
-		lw_add_away(own, away);
+		lw_add_away(own);
 		now = lw_profile_now();
 	}
 #else
 	(void)own;
-	(void)away;
 #endif
 	return now;
 }
@@ -199,37 +200,46 @@ static bool lw_block_take(struct lw_own_steps *own, struct lw_profile *profile, 
 	return true;
 }
 
+/* Takes another block, and counts the time for it as time without a CPU. */
+static bool lw_take_room(struct lw_own_steps *own, struct lw_profile *profile, uint64_t caller)
+{
+	uint64_t begun;
+	bool is_taken;
+
+	lw_step_time(own);
+	begun = lw_profile_clock_ns(CLOCK_MONOTONIC);
+	is_taken = lw_block_take(own, profile, caller);
+	lw_away_begin(own);
+	own->away.units += (own->at_ns - begun) / 16;
+	return is_taken;
+}
+
 /* Adds a step of a thread that is not adding one. Returns false if it is lost. */
 static bool lw_step_write(struct lw_own_steps *own, struct lw_profile *profile,
 			  enum lw_profile_step_kind kind, unsigned int flags, const void *object,
 			  uint64_t caller)
 {
-	struct lw_away away = {0, false};
 	struct lw_profile_step *step;
 	uint64_t now;
 
-	if (lw_unlikely(!own->block || own->used == LW_PROFILE_BLOCK_STEPS)) {
-		uint64_t begun;
-
-		/* What is away up to here is not a part of the time for the block. */
-		lw_step_time(own, &away);
-		begun = lw_profile_clock_ns(CLOCK_MONOTONIC);
-		if (!lw_block_take(own, profile, caller))
-			return false;
-		/* The program does nothing meanwhile, whether it has a CPU or not. */
-		away.units += (lw_profile_clock_ns(CLOCK_MONOTONIC) - begun) / 16;
-		lw_away_begin(own);
-	}
-	now = lw_step_time(own, &away);
+	if (lw_unlikely(!own->block || own->used == LW_PROFILE_BLOCK_STEPS) &&
+	    !lw_take_room(own, profile, caller))
+		return false;
+	now = lw_step_time(own);
 	if (now > lw_profile_steps->until)
 		return true;
 	step = &own->block->step[own->used++];
 	step->time = now;
 	step->object = (uintptr_t)object;
 	step->caller = caller;
-	step->away = away.units < UINT32_MAX ? (uint32_t)away.units : UINT32_MAX;
-	step->flags = (uint8_t)(flags | (away.slept ? LW_PROFILE_STEP_SLEPT : 0));
+	step->away = own->away.units < UINT32_MAX ? (uint32_t)own->away.units : UINT32_MAX;
+	step->flags = (uint8_t)(flags | (own->away.slept ? LW_PROFILE_STEP_SLEPT : 0));
+	own->away = (struct lw_away){0, false};
 	step->cpu = lw_cpu();
+	if (kind == LW_STEP_ACQUIRES)
+		own->held++;
+	else if (kind == LW_STEP_RELEASES && own->held)
+		own->held--;
 	/* release: a step that has a kind is complete */
 	lw_store(&step->kind, (uint8_t)kind, release);
 	return true;
@@ -254,6 +264,24 @@ void lw_profile_add_step(enum lw_profile_step_kind kind, unsigned int flags, con
 	}
 	if (!is_written)
 		lw_fetch_add(&lw_profile_steps->lost, 1, relaxed);
+}
+
+/* With fewer steps left, a thread takes another block after a section. */
+#define LW_STEPS_LEFT 64
+
+void lw_profile_take_room(const void *caller)
+{
+	struct lw_profile *profile = lw_load(&lw_profile_own.record, acquire);
+	struct lw_own_steps *own = &lw_own_steps;
+
+	if (!profile || !own->block || own->used < LW_PROFILE_BLOCK_STEPS - LW_STEPS_LEFT ||
+	    own->held || own->is_busy || own->is_full)
+		return;
+	own->is_busy = true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	lw_take_room(own, profile, (uintptr_t)caller);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	own->is_busy = false;
 }
 
 /* The file */

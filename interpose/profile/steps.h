@@ -101,4 +101,10 @@ static inline void lw_profile_step(enum lw_profile_step_kind kind, unsigned int 
 		lw_profile_add_step(kind, flags, object, (uintptr_t)caller);
 }
 
+/*
+ * Takes room for further steps if there is little, and this thread holds no lock: that takes long,
+ * and within a section other threads would wait.
+ */
+void lw_profile_take_room(const void *caller);
+
 #endif

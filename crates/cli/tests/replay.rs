@@ -114,6 +114,23 @@ fn sections_take_as_long_as_they_did_and_what_ifs_change_them() {
 }
 
 #[test]
+fn phases_of_a_program_are_simulated_as_long_as_they_were() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let slow = sections(0, 1000, 19_000, 25_000);
+    let fast = sections(500_000_000, 1000, 1000, 100_000);
+    let file = written(
+        directory.path(),
+        &recording(&[("work", [slow, fast].concat())]),
+    );
+    let ran = output(&["replay", &file, "--json", "--lock", "glibc"]);
+    assert!(ran.status.success(), "{ran:?}");
+    let check = &json(&ran)["recording"];
+    is_near(1.0 + check["off"].as_f64().expect("a number"), 1.0);
+    let measured = &check["measured"]["operations_per_second"];
+    is_near(measured.as_f64().expect("a rate"), 125_000.0 / 0.7);
+}
+
+#[test]
 fn the_time_that_the_recording_took_is_left_out() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut one = recording(&[("work", sections(0, 3000, 1000, 5000))]);

@@ -87,7 +87,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "N", value_parser = whole::<u64>, hide_short_help = true)]
     seeds: Option<u64>,
 
-    /// Virtual time of each run, in milliseconds [default: enough for 300000 acquisitions]
+    /// Virtual time of each run, in milliseconds [default: once through the recording]
     #[arg(long, value_name = "MS", value_parser = milliseconds, hide_short_help = true)]
     ms: Option<f64>,
 
@@ -121,6 +121,9 @@ const OTHER_WAITS: f64 = 0.25;
 
 /// The wake-ups that tell what one takes.
 const WAKES: usize = 200;
+
+/// The least virtual time of a run.
+const SHORTEST_MS: f64 = 50.0;
 
 /// The share of acquisitions that are not simulated from which on it is named.
 const LEFT_OUT: f64 = 0.05;
@@ -437,11 +440,10 @@ fn classes(sequences: &Sequences) -> String {
     class.format(", ").to_string()
 }
 
-/// The virtual time of a run.
+/// The virtual time of a run: once through the recording, or several times.
 fn virtual_ms(threads: &Threads) -> f64 {
-    (3e8 / threads.measured.operations_per_second)
-        .clamp(50.0, 500.0)
-        .round()
+    let once = threads.sequences.ns / 1e6;
+    once * (SHORTEST_MS / once).ceil().max(1.0)
 }
 
 /// A plan without locks and threads.

@@ -7,8 +7,10 @@ use lockworks_machine::Machine;
 use lockworks_profile::recording::{Kind, Recording, Step};
 use lockworks_sim::sequences::{Act, Class, Entry, Lane, Lock, Sequences};
 
-/// The most steps that are simulated; a longer recording is cut.
-const MOST_STEPS: usize = 3_000_000;
+/// The most steps that are simulated, and the most time; of a longer recording, that from its middle. All of it is
+/// simulated once, as what a program does can change within it.
+const MOST_STEPS: usize = 800_000;
+const MOST_NS: u64 = 2_000_000_000;
 
 /// The pieces of a recording in which the threads that use locks are counted.
 const PIECES: usize = 200;
@@ -108,13 +110,24 @@ fn window(recording: &Recording) -> Range<u64> {
     cut(recording, window)
 }
 
-/// The beginning of a window that has no more steps than are simulated.
+/// The middle of a window, no more than is simulated.
 fn cut(recording: &Recording, window: Range<u64>) -> Range<u64> {
-    let steps = recording.steps.iter();
-    let within = steps.filter(|step| window.contains(&step.ns)).count();
-    let most = MOST_STEPS.min(within);
-    let length = (window.end - window.start) as u128 * most as u128 / within.max(1) as u128;
-    window.start..window.start + length as u64
+    let times = recording.steps.iter().map(|step| step.ns);
+    let mut within: Vec<u64> = times.filter(|ns| window.contains(ns)).collect();
+    within.sort_unstable();
+    let left_out = within.len().saturating_sub(MOST_STEPS) / 2;
+    let (Some(first), Some(last)) = (
+        within.get(left_out),
+        within.len().checked_sub(left_out + 1).map(|at| within[at]),
+    ) else {
+        return window;
+    };
+    let of_steps = match left_out {
+        0 => window,
+        _ => *first..last,
+    };
+    let too_long = (of_steps.end - of_steps.start).saturating_sub(MOST_NS) / 2;
+    of_steps.start + too_long..of_steps.end - too_long
 }
 
 /// A step of a thread of the recording.
