@@ -323,10 +323,21 @@ pub fn table<T: Numbers>(file: &File, at: usize, length: usize) -> std::io::Resu
         }
         next = hole.max(data + 1);
     }
+    Ok(entries(&bytes))
+}
+
+/// The entries at `at`, of a file that has all of them: to look for holes takes as long as the file has pages.
+pub fn written<T: Numbers>(file: &File, at: usize, length: usize) -> std::io::Result<Vec<T>> {
+    let mut bytes = vec![0; length * size_of::<T>()];
+    file.read_exact_at(&mut bytes, at as u64)?;
+    Ok(entries(&bytes))
+}
+
+fn entries<T: Numbers>(bytes: &[u8]) -> Vec<T> {
     let entries = bytes.chunks_exact(size_of::<T>());
     // SAFETY: each chunk has the bytes of an entry, and any bytes are one.
     let entry = |chunk: &[u8]| unsafe { chunk.as_ptr().cast::<T>().read_unaligned() };
-    Ok(entries.map(entry).collect())
+    entries.map(entry).collect()
 }
 
 /// The meaning of a number in a cause.

@@ -13,7 +13,7 @@ use itertools::Itertools;
 use lockworks_machine::ticks::Load;
 use lockworks_ui::figures::{counted, percent};
 use lockworks_ui::output;
-use lockworks_ui::progress::measure_with_progress;
+use lockworks_ui::progress::{self, measure_with_progress};
 use lockworks_ui::terminal;
 
 pub use file::{Kind, Lock, Recording, Step, Thread};
@@ -73,6 +73,9 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// What stands in the line while something takes long.
+const LINE: &str = "{spinner} {elapsed} {wide_msg}";
+
 /// The number of steps of memory for a MB.
 const BLOCKS_PER_MB: u64 = 16;
 
@@ -101,7 +104,10 @@ impl RecordArgs {
         let measured = Measured::run(&self.command, &environment, is_part, self.json)?;
         // Before the steps are read, which is work too.
         let end = Load::beside_children();
-        let mut recording = steps::read(&measured, &self.command)?;
+        let reading = progress::line(LINE).with_message("reading what the threads did");
+        let recording = steps::read(&measured, &self.command);
+        reading.finish_and_clear();
+        let mut recording = recording?;
         let others = begin.zip(end).map(|(begin, end)| end.others_since(&begin));
         recording.other_cpus = others.unwrap_or(0.0) * recording.cpus as f64;
         ensure!(
@@ -115,8 +121,11 @@ impl RecordArgs {
                 "{error:#}; so a replay of the recording needs --machine"
             )),
         }
+        let writing =
+            progress::line(LINE).with_message(format!("writing {}", self.output.display()));
         let mut contents = Vec::new();
         recording.write(&mut contents)?;
+        writing.finish_and_clear();
         output::write_file(&self.output, &contents)?;
         Ok((recording, measured.status, contents.len()))
     }

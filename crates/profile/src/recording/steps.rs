@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use super::file::{Kind, Recording, Step, Thread};
 use super::sites::{Files, LockSites};
-use crate::layout::{self, Block, RawStep, Steps, table};
+use crate::layout::{self, Block, RawStep, Steps, written};
 use crate::places::Places;
 use crate::record::Record;
 use crate::{Measured, STEPS};
@@ -34,7 +34,7 @@ impl<'a> Left<'a> {
         let Ok(file) = File::open(path) else {
             return Ok(None);
         };
-        let number = |at: usize| -> Result<u64> { Ok(table(&file, at, 1)?[0]) };
+        let number = |at: usize| -> Result<u64> { Ok(written(&file, at, 1)?[0]) };
         if number(offset_of!(Steps, magic))? != layout::LW_PROFILE_STEPS_MAGIC as u64 {
             return Ok(None);
         }
@@ -44,7 +44,7 @@ impl<'a> Left<'a> {
             let at = size_of::<Steps>() + at * size_of::<Block>();
             let [thread, number] = [offset_of!(Block, thread), offset_of!(Block, number)]
                 .map(|word| number(at + word).unwrap_or(0));
-            let mut steps: Vec<RawStep> = table(
+            let mut steps: Vec<RawStep> = written(
                 &file,
                 at + offset_of!(Block, step),
                 layout::LW_PROFILE_BLOCK_STEPS,
