@@ -39,34 +39,56 @@ pub(super) trait Visitor {
 
 /// The traces of each thread.
 ///
-/// A read may see any value that is written to its location. These values are found step by step:
-/// a chain of values passes through as many writes as there are, so the steps are as many.
+/// A read may see any value that is written to its location. First all values are found that some path of
+/// a thread writes, wherever its conditions come from: a value may exist only because a thread reads
+/// what follows from it. Then those are left out that no trace writes.
 pub(super) fn traces(test: &Test) -> Result<Vec<Vec<Trace>>, Refusal> {
-    let initial = test.locations.iter().map(|l| BTreeSet::from([l.initial]));
-    let mut values: Vec<BTreeSet<i64>> = initial.collect();
-    let mut steps = 0;
+    let mut values = values(test)?;
     loop {
         let all = test.threads.iter().enumerate();
         let traces: Vec<Vec<Trace>> = all
             .map(|(number, thread)| thread::traces(number, thread, &values))
             .collect::<Result<_, _>>()?;
+        let mut left = initial(test);
+        for (location, value) in traces.iter().flatten().flat_map(written) {
+            left[location].insert(value);
+        }
+        for (left, values) in left.iter_mut().zip(&values) {
+            left.retain(|value| values.contains(value));
+        }
+        if left == values {
+            return Ok(traces);
+        }
+        values = left;
+    }
+}
+
+/// All values that each location may have: steps of one write each, as many as there are writes, since
+/// each value has a chain of writes behind it.
+fn values(test: &Test) -> Result<Vec<BTreeSet<i64>>, Refusal> {
+    let mut values = initial(test);
+    let mut steps = 0;
+    loop {
         let mut grown = values.clone();
-        for event in traces.iter().flatten().flat_map(|trace| &trace.events) {
-            if let (Kind::Write(_), Some(location)) = (event.kind, event.location) {
-                grown[location].insert(event.value);
+        let mut most = 0;
+        for (number, thread) in test.threads.iter().enumerate() {
+            let (written, writes) = thread::written(number, thread, &values)?;
+            most += writes;
+            for (location, value) in written {
+                grown[location].insert(value);
             }
         }
-        let writes = |trace: &Trace| trace.events.iter().filter(|e| is_write(e)).count();
-        let most: usize = traces
-            .iter()
-            .map(|of_thread| of_thread.iter().map(writes).max().unwrap_or(0))
-            .sum();
         if grown == values || steps > most {
-            return Ok(traces);
+            return Ok(values);
         }
         values = grown;
         steps += 1;
     }
+}
+
+fn initial(test: &Test) -> Vec<BTreeSet<i64>> {
+    let initial = test.locations.iter().map(|l| BTreeSet::from([l.initial]));
+    initial.collect()
 }
 
 fn is_write(event: &Event) -> bool {

@@ -425,11 +425,12 @@ impl Parser {
             self.stars();
             let line = self.line();
             let name = self.take_word("a variable")?;
+            // Its initial value may name it, as in C. A variable that is not set is 0, as in herd7.
+            let variable = self.declare(&name);
             let value = match self.accept("=") {
                 true => Some(self.expression()?),
                 false => None,
             };
-            let variable = self.declare(&name);
             if let Some(value) = value {
                 into.push(Statement {
                     line,
@@ -824,7 +825,7 @@ impl Parser {
     }
 
     fn atom(&mut self) -> Result<Condition, Refusal> {
-        if self.accept("~") {
+        if self.accept("~") || self.accept_word("not") {
             let condition = self.nested(Self::atom)?;
             return Ok(Condition::Not(Box::new(condition)));
         }

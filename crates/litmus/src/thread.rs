@@ -1,10 +1,13 @@
 //! The traces of a thread: its sequences of events, for values that its reads may have.
+//!
+//! To find these values, a thread also runs with reads whose value is unknown ([`written`]). Its conditions
+//! then go either way, so that it writes all that some path writes.
 
 use std::collections::BTreeSet;
 
 use super::error::Refusal;
 use super::execution::{Event, Fence, Kind, Mark};
-use super::syntax::{Action, Expression, Statement, Thread, Unary, Update, location_of};
+use super::syntax::{Action, Binary, Expression, Statement, Thread, Unary, Update, location_of};
 
 /// Threads with more events are refused, so that a set of events is a number.
 const MOST_EVENTS: usize = 128;
@@ -34,16 +37,27 @@ pub(super) struct Dependencies {
     pub(super) ctrl: Events,
 }
 
-/// A value, and the reads that it was computed from.
+/// A value, if it is known, and the reads that it was computed from.
 #[derive(Clone, Copy)]
 struct Tainted {
-    value: i64,
+    value: Option<i64>,
     from: Events,
 }
 
 impl Tainted {
     fn constant(value: i64) -> Self {
-        Self { value, from: 0 }
+        Self {
+            value: Some(value),
+            from: 0,
+        }
+    }
+
+    /// A value that is computed from this one.
+    fn map(self, of: impl Fn(i64) -> i64) -> Self {
+        Self {
+            value: self.value.map(of),
+            ..self
+        }
     }
 }
 
@@ -60,17 +74,78 @@ pub(super) fn traces(
     values: &[BTreeSet<i64>],
 ) -> Result<Vec<Trace>, Refusal> {
     let mut traces = Vec::new();
+    runs(number, thread, values, false, |run, fault| {
+        traces.push(Trace {
+            variables: run.variables.iter().filter_map(|v| v.value).collect(),
+            events: run.events,
+            rmw: run.rmw,
+            dependencies: run.dependencies,
+            fault,
+        });
+    })?;
+    Ok(traces)
+}
+
+/// The locations and values that a thread may write, and the most writes of a run, where each read has one
+/// of these values or an unknown one.
+pub(super) fn written(
+    number: usize,
+    thread: &Thread,
+    values: &[BTreeSet<i64>],
+) -> Result<(BTreeSet<(usize, i64)>, usize), Refusal> {
+    let mut written = BTreeSet::new();
+    let mut most = 0;
+    // Without a condition there is one path, on which each value has a chain of writes behind it.
+    let unknown = has_condition(&thread.body);
+    runs(number, thread, values, unknown, |run, _| {
+        most = most.max(run.written.len());
+        written.extend(run.written.iter().filter_map(|(l, v)| Some((*l, (*v)?))));
+    })?;
+    Ok((written, most))
+}
+
+/// Whether values decide which events a thread has.
+fn has_condition(statements: &[Statement]) -> bool {
+    statements.iter().any(|statement| match &statement.action {
+        Action::If { .. } | Action::Lock(_) => true,
+        Action::Assign(_, value) | Action::Evaluate(value) => is_conditional(value),
+        Action::Store { address, value, .. } => is_conditional(address) || is_conditional(value),
+        Action::Fence(_) | Action::SyncSrcu(_) => false,
+    })
+}
+
+fn is_conditional(expression: &Expression) -> bool {
+    match expression {
+        Expression::Number(_) | Expression::Variable(_) => false,
+        Expression::Load(value, _) | Expression::Unary(_, value) => is_conditional(value),
+        Expression::Binary(_, a, b) => is_conditional(a) || is_conditional(b),
+        Expression::Rmw { update, .. } => {
+            matches!(update, Update::CompareExchange(..) | Update::AddUnless(..))
+        }
+        Expression::TryLock(_) | Expression::IsLocked(_) => true,
+    }
+}
+
+/// Takes all runs of a thread, with the fault that each ends with.
+fn runs<'a>(
+    number: usize,
+    thread: &Thread,
+    values: &'a [BTreeSet<i64>],
+    unknown: bool,
+    mut take: impl FnMut(Run<'a>, Option<Refusal>),
+) -> Result<(), Refusal> {
     let mut chosen: Vec<(usize, usize)> = Vec::new();
+    let mut taken = 0;
     loop {
-        let mut run = Run::new(number, thread, values, std::mem::take(&mut chosen));
+        let mut run = Run::new(number, thread, values, unknown, std::mem::take(&mut chosen));
         let end = run.statements(&thread.body, 0);
-        chosen = run.choices;
+        chosen = std::mem::take(&mut run.choices);
         let fault = match end {
             Ok(()) => None,
             Err(Stop::Fault(fault)) => Some(fault),
             Err(Stop::Impossible) => {
                 if !advance(&mut chosen) {
-                    return Ok(traces);
+                    return Ok(());
                 }
                 continue;
             }
@@ -82,14 +157,9 @@ pub(super) fn traces(
                 format!("more than {MOST_EVENTS} events of P{number}"),
             ));
         }
-        traces.push(Trace {
-            events: run.events,
-            rmw: run.rmw,
-            dependencies: run.dependencies,
-            variables: run.variables.iter().map(|v| v.value).collect(),
-            fault,
-        });
-        if traces.len() > MOST_TRACES {
+        take(run, fault);
+        taken += 1;
+        if taken > MOST_TRACES {
             let line = thread.body.first().map_or(1, |statement| statement.line);
             return Err(Refusal::new(
                 line,
@@ -97,7 +167,7 @@ pub(super) fn traces(
             ));
         }
         if !advance(&mut chosen) {
-            return Ok(traces);
+            return Ok(());
         }
     }
 }
@@ -117,11 +187,15 @@ fn advance(choices: &mut Vec<(usize, usize)>) -> bool {
 struct Run<'a> {
     thread: usize,
     values: &'a [BTreeSet<i64>],
+    /// Whether a read may have an unknown value.
+    unknown: bool,
     choices: Vec<(usize, usize)>,
     /// The number of choices that have been made.
     made: usize,
     variables: Vec<Tainted>,
     events: Vec<Event>,
+    /// The locations and values of its writes.
+    written: Vec<(usize, Option<i64>)>,
     rmw: Vec<(usize, usize)>,
     dependencies: Vec<Dependencies>,
     /// The reads that decide the conditions of the branches that it is in.
@@ -134,16 +208,19 @@ impl<'a> Run<'a> {
         number: usize,
         thread: &Thread,
         values: &'a [BTreeSet<i64>],
+        unknown: bool,
         choices: Vec<(usize, usize)>,
     ) -> Self {
         let variables = thread.variables.iter();
         Self {
             thread: number,
             values,
+            unknown,
             choices,
             made: 0,
             variables: variables.map(|v| Tainted::constant(v.initial)).collect(),
             events: Vec::new(),
+            written: Vec::new(),
             rmw: Vec::new(),
             dependencies: Vec::new(),
             ctrl: 0,
@@ -193,10 +270,9 @@ impl<'a> Run<'a> {
             } => {
                 let condition = self.value(condition)?;
                 let ctrl = self.ctrl | condition.from;
-                let branch = if condition.value != 0 {
-                    then
-                } else {
-                    otherwise
+                let branch = match self.is(condition.value.map(|value| value != 0)) {
+                    true => then,
+                    false => otherwise,
                 };
                 self.statements(branch, ctrl)?;
             }
@@ -208,14 +284,32 @@ impl<'a> Run<'a> {
         Err(Stop::Fault(Refusal::new(self.line, what)))
     }
 
-    fn location(&self, address: Tainted) -> Result<usize, Stop> {
-        match location_of(address.value) {
+    fn location(&mut self, address: Tainted) -> Result<usize, Stop> {
+        let Some(address) = address.value else {
+            return Ok(self.pick(self.values.len()));
+        };
+        match location_of(address) {
             Some(location) if location < self.values.len() => Ok(location),
             _ => self.fault(format!(
-                "P{} accesses the address {}, where no variable is",
-                self.thread, address.value
+                "P{} accesses the address {address}, where no variable is",
+                self.thread
             )),
         }
+    }
+
+    /// Chooses one of so many.
+    fn pick(&mut self, of: usize) -> usize {
+        if self.made == self.choices.len() {
+            self.choices.push((0, of));
+        }
+        let choice = self.choices[self.made].0;
+        self.made += 1;
+        choice
+    }
+
+    /// Whether something is so, or may be.
+    fn is(&mut self, known: Option<bool>) -> bool {
+        known.unwrap_or_else(|| self.pick(2) == 1)
     }
 
     fn event(&mut self, kind: Kind, location: Option<usize>, value: i64, of_rmw: bool) -> usize {
@@ -241,7 +335,12 @@ impl<'a> Run<'a> {
     /// A read of a value that some write has.
     fn read(&mut self, mark: Mark, location: usize, addr: Events, of_rmw: bool) -> Tainted {
         let value = self.choose(location);
-        let event = self.event(Kind::Read(mark), Some(location), value, of_rmw);
+        let event = self.event(
+            Kind::Read(mark),
+            Some(location),
+            value.unwrap_or_default(),
+            of_rmw,
+        );
         self.dependencies[event].addr = addr;
         Tainted {
             value,
@@ -249,17 +348,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn choose(&mut self, location: usize) -> i64 {
+    /// The value that a read has.
+    fn choose(&mut self, location: usize) -> Option<i64> {
         let values = &self.values[location];
-        if self.made == self.choices.len() {
-            self.choices.push((0, values.len()));
-        }
-        let choice = self.choices[self.made].0;
-        self.made += 1;
-        *values
-            .iter()
-            .nth(choice)
-            .expect("each location has its initial value")
+        let choice = self.pick(values.len() + usize::from(self.unknown));
+        values.iter().nth(choice).copied()
     }
 
     fn write(
@@ -270,7 +363,13 @@ impl<'a> Run<'a> {
         value: Tainted,
         of_rmw: bool,
     ) -> usize {
-        let event = self.event(Kind::Write(mark), Some(location), value.value, of_rmw);
+        self.written.push((location, value.value));
+        let event = self.event(
+            Kind::Write(mark),
+            Some(location),
+            value.value.unwrap_or_default(),
+            of_rmw,
+        );
         self.dependencies[event].addr = addr;
         self.dependencies[event].data = value.from;
         event
@@ -280,7 +379,7 @@ impl<'a> Run<'a> {
     fn try_lock(&mut self, address: Tainted, must: bool) -> Result<(Tainted, bool), Stop> {
         let location = self.location(address)?;
         let value = self.choose(location);
-        let is_free = value == 0;
+        let is_free = self.is(value.map(|value| value == 0));
         if must && !is_free {
             return Ok((Tainted::constant(0), false));
         }
@@ -289,6 +388,7 @@ impl<'a> Run<'a> {
         } else {
             Mark::LockQuery
         };
+        let value = value.unwrap_or_default();
         let read = self.event(Kind::Read(mark), Some(location), value, false);
         self.dependencies[read].addr = address.from;
         if is_free {
@@ -297,7 +397,7 @@ impl<'a> Run<'a> {
             self.rmw.push((read, write));
         }
         let result = Tainted {
-            value: i64::from(is_free),
+            value: Some(i64::from(is_free)),
             from: Self::bit(read),
         };
         Ok((result, is_free))
@@ -312,27 +412,14 @@ impl<'a> Run<'a> {
                 let location = self.location(address)?;
                 self.read(*mark, location, address.from, false)
             }
-            Expression::Unary(operator, value) => {
-                let value = self.value(value)?;
-                let result = match operator {
-                    Unary::Not => i64::from(value.value == 0),
-                    Unary::Negate => value.value.wrapping_neg(),
-                    Unary::Complement => !value.value,
-                };
-                Tainted {
-                    value: result,
-                    ..value
-                }
-            }
+            Expression::Unary(operator, value) => self.value(value)?.map(|value| match operator {
+                Unary::Not => i64::from(value == 0),
+                Unary::Negate => value.wrapping_neg(),
+                Unary::Complement => !value,
+            }),
             Expression::Binary(operator, a, b) => {
                 let (a, b) = (self.value(a)?, self.value(b)?);
-                match operator.of(a.value, b.value) {
-                    Some(value) => Tainted {
-                        value,
-                        from: a.from | b.from,
-                    },
-                    None => return self.fault(format!("P{} divides by zero", self.thread)),
-                }
+                self.binary(*operator, a, b)?
             }
             Expression::Rmw {
                 address,
@@ -347,11 +434,22 @@ impl<'a> Run<'a> {
                 let address = self.value(address)?;
                 let location = self.location(address)?;
                 let read = self.read(Mark::LockQuery, location, address.from, false);
-                Tainted {
-                    value: i64::from(read.value != 0),
-                    ..read
-                }
+                read.map(|value| i64::from(value != 0))
             }
+        })
+    }
+
+    fn binary(&self, operator: Binary, a: Tainted, b: Tainted) -> Result<Tainted, Stop> {
+        let value = match (a.value, b.value) {
+            (Some(a), Some(b)) => match operator.of(a, b) {
+                None => return self.fault(format!("P{} divides by zero", self.thread)),
+                known => known,
+            },
+            _ => None,
+        };
+        Ok(Tainted {
+            value,
+            from: a.from | b.from,
         })
     }
 
@@ -367,40 +465,40 @@ impl<'a> Run<'a> {
             }
         };
         let old = self.read(mark, location, address.from, true);
-        let both = old.from | first.from;
+        let read = self.events.len() - 1;
+        let same = |a: Tainted, b: Tainted| Some(a.value? == b.value?);
         // The value to be written, if any, and the result.
         let (new, result) = match update {
             Update::Exchange(_) => (Some(first), old),
-            Update::CompareExchange(..) => ((old.value == first.value).then_some(second), old),
+            Update::CompareExchange(..) => (self.is(same(old, first)).then_some(second), old),
             Update::Fetch(operator, _) | Update::Apply(operator, _) => {
-                let Some(value) = operator.of(old.value, first.value) else {
-                    return self.fault(format!("P{} divides by zero", self.thread));
-                };
-                let new = Tainted { value, from: both };
+                let new = self.binary(*operator, old, first)?;
                 let is_fetch = matches!(update, Update::Fetch(..));
                 // The value written depends on the operand; the result, by herd7, on the read.
-                let result = if is_fetch {
-                    old
-                } else {
-                    Tainted { value, ..old }
+                let result = match is_fetch {
+                    true => old,
+                    false => Tainted {
+                        value: new.value,
+                        ..old
+                    },
                 };
                 (Some(new), result)
             }
             Update::AddUnless(..) => {
-                let adds = old.value != second.value;
-                let new = Tainted {
-                    value: old.value.wrapping_add(first.value),
-                    from: both,
-                };
+                let adds = !self.is(same(old, second));
+                let new = self.binary(Binary::Add, old, first)?;
                 let result = Tainted {
-                    value: i64::from(adds),
+                    value: Some(i64::from(adds)),
                     from: old.from | second.from,
                 };
+                if !adds {
+                    // Linux reads the value, and makes an atomic operation only if it will add.
+                    self.events[read].kind = Kind::Read(Mark::Once);
+                }
                 (adds.then_some(new), result)
             }
         };
         if let Some(new) = new {
-            let read = self.events.len() - 1;
             let write = self.write(mark, location, address.from, new, true);
             self.rmw.push((read, write));
         }
