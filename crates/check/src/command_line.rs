@@ -16,7 +16,7 @@ use crate::{
 #[derive(Args)]
 pub struct Checked {
     /// Locks and lockrefs to check, or cond for the condition variable [default: all that are not
-    /// broken; with --locks 2, locks only; with --cancel, locks with cancellation]
+    /// broken and have what the options ask for]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     pub lock: Vec<String>,
 
@@ -31,7 +31,7 @@ pub struct Checked {
 
     /// Number of NUMA nodes, 1 to 8; threads are spread over them in turn [default: 2 for a
     /// NUMA-aware lock, else 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     nodes: Option<usize>,
 
     /// Let CNA search for waiters to pass over at every hand-off [default: at 1 in 128]

@@ -21,11 +21,13 @@ use crate::source::loaded_source;
 use crate::violation::Violation;
 
 mod problem;
+mod sizes;
 mod trials;
 
 use problem::Problem;
 use trials::{Configurations, Trial};
 
+pub use sizes::{SizeShows, Sizes, kept, measure, shows};
 pub use trials::RandomTrial;
 
 /// The directory of the lists, relative to the root of the repository.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use lockworks_check::mutants::{
-    DIRECTORY, FEW_STATES, Mutant, Mutants, RandomTrial, mistakes, run,
+    DIRECTORY, FEW_STATES, Mutant, Mutants, RandomTrial, kept, measure, mistakes, run, shows,
 };
 use lockworks_check::{COND, Check, Config, End, Limits, Site};
 
@@ -193,4 +193,50 @@ fn mutants_of_a_lock_without_a_list_are_derived() {
             "{mutant}"
         );
     }
+}
+
+/// The mistakes that each size finds are those of crates/check/sizes.toml, in locks that take a second.
+#[test]
+fn the_sizes_of_small_locks_find_what_is_kept() {
+    assert_sizes_are_kept(&["byte", "mcs", "tas", "ticket"]);
+}
+
+#[test]
+#[ignore = "wide"]
+fn the_sizes_of_all_locks_find_what_is_kept() {
+    let list = Mutants::all().unwrap();
+    let locks: Vec<&str> = list.configurations.keys().map(String::as_str).collect();
+    assert_sizes_are_kept(&locks);
+}
+
+fn assert_sizes_are_kept(locks: &[&str]) {
+    let list = Mutants::all().unwrap();
+    for lock in locks {
+        let mutants: Vec<&Mutant> = list.mutants.iter().filter(|m| m.lock == *lock).collect();
+        let sizes = measure(lock, &mutants, &|| {});
+        let expected = kept(lock).unwrap_or_else(|| panic!("no {}", sizes.table(lock)));
+        assert_eq!(*expected, sizes, "{}", sizes.table(lock));
+    }
+}
+
+/// The hand-off of CNA without its release passes at 3x1, and is found at 3x2.
+#[test]
+fn a_small_size_says_which_one_finds_more() {
+    let config = |threads, acquisitions| Config {
+        threads,
+        acquisitions,
+        nodes: 2,
+        ..Config::new("cna")
+    };
+    let at = |threads, acquisitions| shows(&config(threads, acquisitions)).unwrap();
+    assert_eq!(at(3, 1).best, "3x2");
+    assert!(at(3, 1).found < at(3, 2).found, "{:?}", at(3, 1));
+    assert_eq!(at(3, 2).found, at(3, 2).best_found);
+    // A larger size finds at least what each one within it finds.
+    assert_eq!(at(4, 2).found, at(3, 2).found);
+    let other = Config {
+        trylock: true,
+        ..config(3, 1)
+    };
+    assert_eq!(shows(&other), None);
 }

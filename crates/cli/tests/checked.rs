@@ -603,6 +603,44 @@ fn mutants_of_a_source_are_derived_and_caught() {
 }
 
 #[test]
+fn orders_that_are_too_strong_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/check/mylock.c");
+    let text = fs::read_to_string(example).unwrap();
+    let file = source(
+        directory.path(),
+        "mylock",
+        &text.replace("mine, acquire)", "mine, seq_cst)"),
+    );
+    let found = json(&["--source", &file, "--optimize"], 0);
+    let weaker = found["weaker"].as_array().unwrap();
+    assert_eq!(weaker.len(), 1, "{found}");
+    assert_eq!(weaker[0]["operation"], "await_eq lock->served");
+    assert_eq!(weaker[0]["weaker"], "acquire");
+    assert_eq!(found["tried"], 3);
+
+    // Each of these orders is needed.
+    let found = json(&["--lock", "mcs", "--optimize"], 0);
+    assert_eq!(found["weaker"], serde_json::json!([]));
+    assert_refused(
+        &["--lock", "busted", "--optimize"],
+        &["busted 2x2 c11 breaks a promise as it is"],
+    );
+    assert_refused(
+        &["--lock", "tas", "--optimize", "--memory", "sc"],
+        &["mean nothing in sc"],
+    );
+}
+
+#[test]
+fn a_complete_check_says_what_its_size_finds() {
+    let small = output(&["--lock", "cna", "--threads", "3", "--acquisitions", "1"]);
+    let shown = text(&small.stdout);
+    let expected = "complete for 3x1, which finds 15 of 51 planted mistakes; 3x2 finds 43";
+    assert!(shown.contains(expected), "{shown}");
+}
+
+#[test]
 fn waits_are_cancelled_where_locks_allow_it() {
     let checks = json(&["--cancel", "--acquisitions", "1"], 0);
     let checks = checks.as_array().unwrap();

@@ -2,6 +2,7 @@
 
 mod litmus;
 mod mutants;
+mod optimize;
 pub mod options;
 mod page;
 mod report;
@@ -55,12 +56,11 @@ weak memory allows them to read. docs/reference/checker.md says what that proves
 not. A broken promise is shown as the shortest run that breaks it, with a token to replay.
 
 Examples:
-  lockworks check
   lockworks check --lock cna --quick
   lockworks check --lock cna --threads 3 --nodes 2
   lockworks check --lock pv,unfair --threads 3 --acquisitions 1 --cancel
   lockworks check --lock hq --threads 12 --random 10000
-  lockworks check --source mylock.c";
+  lockworks check --source mylock.c --optimize";
 
 /// The most states of one configuration with --quick.
 const QUICK_STATES: usize = 200_000;
@@ -72,6 +72,13 @@ pub fn command(args: &CheckArgs) -> Result<ExitCode> {
         Some(CheckCommand::Mutants(args)) => mutants::command(args),
         None => match &args.options.replay {
             Some(token) => replay(token, &args.options),
+            None if args.options.optimize => {
+                let limits = Limits {
+                    threads: threads(),
+                    ..args.options.limits
+                };
+                optimize::command(&args.options, &limits)
+            }
             None => check(&args.options),
         },
     }
@@ -217,7 +224,7 @@ pub fn run_all(
         memory: options.limits.memory.or_else(|| free_memory(1)),
         disk: options.limits.disk.or_else(free_disk),
         states: options.quick.then_some(QUICK_STATES),
-        threads: std::thread::available_parallelism().map_or(1, NonZero::get),
+        threads: threads(),
         ..options.limits
     };
 
@@ -239,6 +246,11 @@ pub fn run_all(
         }
     }
     Ok(reports)
+}
+
+/// The number of OS threads that search.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// The time for the next of `left` checks, if all checks of a lock may take `all` and those before

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use itertools::Itertools;
 use lockworks_check::load_source;
 use lockworks_check::mutants::{self, Mutant, Mutants, Verdict};
 use serde::Serialize;
@@ -35,6 +36,10 @@ pub struct MutantsArgs {
     /// Compile the lock in FILE, as for `lockworks check`, and change each of its operations
     #[arg(long, value_name = "FILE", conflicts_with = "lock")]
     source: Option<PathBuf>,
+
+    /// Print how many of the mutants a check of each size finds, as crates/check/sizes.toml has it
+    #[arg(long, conflicts_with = "json")]
+    sizes: bool,
 
     /// Print JSON instead of a table
     #[arg(long)]
@@ -157,6 +162,18 @@ pub fn command(args: &MutantsArgs) -> Result<ExitCode> {
         .filter(|mutant| locks.is_empty() || locks.contains(&mutant.lock))
         .collect();
     let bar = progress::bar(wanted.len(), "{bar:30} {pos}/{len} mutants, {elapsed}");
+    if args.sizes {
+        let of_lock = wanted
+            .iter()
+            .copied()
+            .into_group_map_by(|mutant| mutant.lock.as_str());
+        for (lock, mutants) in of_lock.into_iter().sorted_by_key(|(lock, _)| *lock) {
+            let sizes = mutants::measure(lock, &mutants, &|| bar.inc(1));
+            output::print(&sizes.table(lock))?;
+        }
+        bar.finish_and_clear();
+        return Ok(ExitCode::SUCCESS);
+    }
     let verdicts = mutants::run(&wanted, &|mutant, _| {
         tracing::debug!(lock = mutant.lock, %mutant, "checked");
         bar.inc(1);

@@ -23,14 +23,19 @@ pub struct Options {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lock", "variant", "fork"])]
     pub source: Option<PathBuf>,
 
-    /// Check only the few small configurations of each lock in crates/check/mutants/LOCK.toml, each
-    /// up to 200,000 states; this tests a change in seconds
+    /// Check only the few small configurations that each lock has, up to 200,000 states each; this
+    /// tests a change in seconds
     #[arg(long, conflicts_with_all = ids::<Checked>().filter(|id| id != "lock"))]
     pub quick: bool,
 
+    /// Look for weaker memory orders with which the lock still passes, in this check and in the small
+    /// ones of --quick
+    #[arg(long, conflicts_with_all = ["quick", "random", "variant", "keep", "trace"])]
+    pub optimize: bool,
+
     /// Repeat the run of this token, which a broken promise prints, and show each step
     #[arg(long, value_name = "TOKEN", allow_hyphen_values = true,
-          conflicts_with_all = ids::<Checked>().chain(ids::<Limits>()), conflicts_with = "quick")]
+          conflicts_with_all = ids::<Checked>().chain(ids::<Limits>()).chain(["quick".into(), "optimize".into()]))]
     pub replay: Option<String>,
 
     #[command(flatten)]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use itertools::Itertools;
+use lockworks_check::mutants::{SizeShows, shows};
 use lockworks_check::{
     Broken, Check, CheckOutcome, Config, Coverage, End, Event, LIMIT_OF_STATES, RandomOutcome,
     RandomRuns, Site, Token, TraceStep, loaded_source,
@@ -30,6 +31,8 @@ pub struct CheckReport {
     /// The run that breaks a promise.
     #[serde(flatten, serialize_with = "or_nulls")]
     pub counterexample: Option<Counterexample>,
+    /// What a complete search of this size can find, by the mistakes that are planted in the lock.
+    size: Option<SizeShows>,
     /// Operations of the lock that no run reached; empty if a promise is broken.
     uncovered: Vec<Uncovered>,
     /// The events that the lock counted; empty if a promise is broken.
@@ -150,6 +153,10 @@ impl CheckReport {
             extent: Extent::Search(outcome.coverage),
             seconds: outcome.time.as_secs_f64(),
             violations: usize::from(counterexample.is_some()),
+            size: match outcome.end {
+                End::Kept if loaded_source().is_none() => shows(config),
+                _ => None,
+            },
             uncovered: uncovered(&outcome.covered),
             events: outcome.events,
             counterexample,
@@ -187,6 +194,7 @@ impl CheckReport {
             },
             seconds: outcome.time.as_secs_f64(),
             violations: usize::from(is_broken),
+            size: None,
             uncovered: uncovered(&outcome.covered),
             events: outcome.events,
             counterexample,
@@ -223,6 +231,19 @@ impl CheckReport {
         match self.counterexample {
             Some(_) => self.to_string(),
             None => fitted(&self.verdict()),
+        }
+    }
+
+    /// The size for which a complete search speaks, and what a check of that size finds.
+    fn scope(&self) -> Option<String> {
+        let size = format!("{}x{}", self.config.threads, self.config.acquisitions);
+        match (&self.size, loaded_source()) {
+            (Some(shows), _) => Some(format!("{size}, which {}", seen(shows))),
+            (None, Some(path)) if self.complete => Some(format!(
+                "{size}; which mistakes that finds: lockworks check mutants --source {}",
+                path.display()
+            )),
+            _ => None,
         }
     }
 
@@ -324,6 +345,18 @@ impl Draw for CheckReports {
     }
 }
 
+/// What a check of a size finds.
+pub fn seen(size: &SizeShows) -> String {
+    let of_all = format!("finds {} of {} planted mistakes", size.found, size.mutants);
+    match &size.best {
+        _ if size.found == size.mutants => format!("finds all {} planted mistakes", size.mutants),
+        best if size.found >= size.best_found => {
+            format!("{of_all}, as many as {best}; the others need options")
+        }
+        best => format!("{of_all}; {best} finds {}", size.best_found),
+    }
+}
+
 /// An event, and whether waiters were queued after it.
 fn counted(event: &Event) -> String {
     let queue = match (event.queued, event.empty) {
@@ -366,6 +399,9 @@ impl fmt::Display for CheckReport {
         f.write_str(&fitted(&self.verdict()))?;
         if let Some(found) = &self.counterexample {
             return f.write_str(&run(found));
+        }
+        if let Some(of) = self.scope() {
+            writeln!(f, "{}", fitted(&format!("  complete for {of}")))?;
         }
         let forms = self.config.other_forms();
         if !forms.is_empty() {

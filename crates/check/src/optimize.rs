@@ -1,0 +1,182 @@
+//! The weakest memory orders with which a lock still keeps its promises, in some checks.
+//!
+//! Operations are weakened one after another, each together with all that are weaker already, so that the
+//! orders that are found pass together. Those that cost most come first.
+
+use lockworks_explore::Limits;
+use serde::Serialize;
+
+use crate::check::Check;
+use crate::config::{Config, ConfigError};
+use crate::mutation::{Change, Mutation};
+use crate::results::End;
+use crate::site::{OperationKind, Order, Site};
+use crate::variants::Variant;
+use crate::violation::Violation;
+
+/// An operation whose order can be weaker.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Weaker {
+    /// The name of the file.
+    pub file: &'static str,
+    /// The line.
+    pub line: u32,
+    /// The function.
+    pub function: &'static str,
+    /// The operation.
+    pub operation: String,
+    /// Its order.
+    pub order: &'static str,
+    /// The order that suffices in these checks; `drop`: the fence is not needed.
+    pub weaker: String,
+}
+
+/// The result of an optimisation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Optimized {
+    /// The operations that can be weaker, all together.
+    pub weaker: Vec<Weaker>,
+    /// The number of operations whose order was varied.
+    pub tried: usize,
+    /// The number of those that a limit left undecided.
+    pub undecided: usize,
+    /// The number of searches.
+    pub searches: usize,
+}
+
+/// The lock cannot be optimised.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum OptimizeError {
+    #[error("{config} breaks a promise as it is: {violation}")]
+    Broken {
+        config: String,
+        violation: Violation,
+    },
+    #[error(
+        "{config}: {limit}; ask for fewer threads or acquisitions, since only a complete check says which orders suffice"
+    )]
+    Unfinished { config: String, limit: &'static str },
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// Looks for weaker orders with which a lock passes all of these checks. `progress` is called before each
+/// operation, with the number of those that are done, and of all.
+///
+/// # Errors
+/// The lock does not pass them as it is.
+pub fn optimize(
+    configs: &[Config],
+    limits: &Limits,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Optimized, OptimizeError> {
+    let mut reached = vec![false; Site::all().len()];
+    let mut most = Vec::new();
+    for config in configs {
+        let outcome = Check::new(config, None)?.run(limits, &mut |_| {});
+        let config = config.to_string();
+        match outcome.end {
+            End::Kept => {}
+            End::Broken(broken) => {
+                let violation = broken.violation;
+                return Err(OptimizeError::Broken { config, violation });
+            }
+            End::Unfinished(limit) => return Err(OptimizeError::Unfinished { config, limit }),
+        }
+        for (all, now) in reached.iter_mut().zip(outcome.covered) {
+            *all |= now;
+        }
+        most.push(MOST_GROWTH * outcome.coverage.states + FEW);
+    }
+    let mut sites: Vec<&Site> = Site::all()
+        .iter()
+        .filter(|site| reached[site.number()] && site.file() != CLIENT)
+        .filter(|site| !weaker(site).is_empty())
+        .collect();
+    sites.sort_by_key(|site| std::cmp::Reverse((site.order, site.kind.is_read_modify_write())));
+    let mut found = Optimized {
+        weaker: Vec::new(),
+        tried: sites.len(),
+        undecided: 0,
+        searches: configs.len(),
+    };
+    let mut variant = Variant {
+        name: "optimized".to_owned(),
+        lock: configs[0].lock.clone(),
+        source: "searches".to_owned(),
+        orders: Vec::new(),
+    };
+    for (done, site) in sites.iter().enumerate() {
+        progress(done, sites.len());
+        let mut is_undecided = false;
+        let found_before = found.weaker.len();
+        for change in weaker(site) {
+            variant.orders.push(Mutation::at(site, change));
+            let mut passes = true;
+            for (config, states) in configs.iter().zip(&most) {
+                let config = Config {
+                    variant: Some(variant.clone()),
+                    ..config.clone()
+                };
+                let limits = Limits {
+                    states: Some(*states),
+                    ..*limits
+                };
+                found.searches += 1;
+                let end = Check::new(&config, None)?.run(&limits, &mut |_| {}).end;
+                is_undecided |= matches!(end, End::Unfinished(_));
+                passes = end == End::Kept;
+                if !passes {
+                    break;
+                }
+            }
+            if passes {
+                found.weaker.push(Weaker {
+                    file: site.file(),
+                    line: site.line,
+                    function: site.function(),
+                    operation: site.to_string(),
+                    order: site.order.name(),
+                    weaker: change.to_string(),
+                });
+                break;
+            }
+            variant.orders.pop();
+        }
+        let is_open = is_undecided && found.weaker.len() == found_before;
+        found.undecided += usize::from(is_open);
+    }
+    found
+        .weaker
+        .sort_by_key(|weaker| (weaker.file, weaker.line));
+    Ok(found)
+}
+
+/// The file with the threads of a check, which is no part of a lock.
+const CLIENT: &str = "client.c";
+/// A search with weaker orders may have so many times the states of the lock as it is, and a few more.
+const MOST_GROWTH: usize = 8;
+const FEW: usize = 1000;
+
+/// The changes that make the order of an operation weaker, the weakest first.
+fn weaker(site: &Site) -> Vec<Change> {
+    use Order::{AcqRel, Acquire, Dependency, Relaxed, Release, SeqCst};
+    let kind = site.kind;
+    let orders: &[Order] = match (kind, site.order) {
+        (OperationKind::Park | OperationKind::Unpark, _) | (_, Relaxed) => &[],
+        (OperationKind::Fence, SeqCst) => &[Acquire, Release, AcqRel],
+        (OperationKind::Fence, AcqRel) => &[Acquire, Release],
+        (OperationKind::Fence, _) => &[],
+        (_, Dependency | Acquire | Release) => &[Relaxed],
+        (_, AcqRel) => &[Relaxed, Acquire, Release],
+        (OperationKind::Store, SeqCst) => &[Relaxed, Release],
+        (_, SeqCst) if kind.is_read_modify_write() => &[Relaxed, Acquire, Release, AcqRel],
+        (_, SeqCst) => &[Relaxed, Acquire],
+    };
+    let dropped = (kind == OperationKind::Fence).then_some(Change::Drop);
+    dropped
+        .into_iter()
+        .chain(orders.iter().copied().map(Change::Order))
+        .collect()
+}
