@@ -124,6 +124,8 @@ fn bindings() -> Bindings {
             "arm",
             "kernel",
             "kernel62",
+            "tso",
+            "riscv",
             "initial",
             "variables",
         ],

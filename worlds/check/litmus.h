@@ -14,7 +14,8 @@ struct lw_litmus {
 	 * All allowed outcomes, with spaces between them, or the name of a violation. An outcome is
 	 * the digits of each thread, with commas between threads; threads that report nothing are
 	 * left out. c11 is for C11's memory; the others, for the models of those names, are NULL if
-	 * they allow the same, and kernel62 if it allows the same as kernel.
+	 * they allow the same, kernel62 if it allows the same as kernel, tso as sc, and riscv as
+	 * arm.
 	 */
 	const char *c11;
 	const char *sc;
@@ -22,6 +23,8 @@ struct lw_litmus {
 	const char *arm;
 	const char *kernel;
 	const char *kernel62;
+	const char *tso;
+	const char *riscv;
 	/*
 	 * The initial values of so many variables of 8 bytes, whose final values are results too;
 	 * NULL: all variables are 0 at first, and only threads have results.

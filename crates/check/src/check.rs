@@ -167,7 +167,7 @@ impl<'a> Check<'a> {
     /// The first assumptions of a search.
     pub(crate) fn findings(&self) -> Findings {
         Findings::new(match self.config.memory {
-            Memory::Sc => 0,
+            Memory::Sc | Memory::Tso => 0,
             _ => VIEWS[0],
         })
     }

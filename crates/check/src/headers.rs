@@ -132,6 +132,8 @@ pub(crate) struct LitmusTest {
     pub(crate) arm: *const c_char,
     pub(crate) kernel: *const c_char,
     pub(crate) kernel62: *const c_char,
+    pub(crate) tso: *const c_char,
+    pub(crate) riscv: *const c_char,
     /// NULL: all variables are 0 at first, and their final values are no results.
     pub(crate) initial: *const u64,
     pub(crate) variables: u32,

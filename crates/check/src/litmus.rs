@@ -61,7 +61,9 @@ impl Litmus {
         let own = match memory {
             Memory::C11 => None,
             Memory::Sc => text(test.sc),
+            Memory::Tso => text(test.tso).or(text(test.sc)),
             Memory::Arm => text(test.arm),
+            Memory::Riscv => text(test.riscv).or(text(test.arm)),
             Memory::Lkmm => kernel,
             Memory::Lkmm62 => text(test.kernel62).or(kernel),
         };

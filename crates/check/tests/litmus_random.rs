@@ -112,8 +112,8 @@ fn text(number: u64) -> String {
 /// The tests in which the search finds other final states than the axioms allow: the number of the test,
 /// and how many states are found in addition, and how many are not. docs/reference/checker.md has the
 /// reasons.
-const DIFFERENCES: [(u64, &[Memory], (usize, usize)); 6] = {
-    use Memory::{Arm, Lkmm, Lkmm62};
+const DIFFERENCES: [(u64, &[Memory], (usize, usize)); 8] = {
+    use Memory::{Arm, Lkmm, Lkmm62, Riscv};
     [
         // The value of a store, and with it the store, depends on a load that does not acquire.
         (27, &[Lkmm, Lkmm62], (1, 0)),
@@ -121,6 +121,10 @@ const DIFFERENCES: [(u64, &[Memory], (usize, usize)); 6] = {
         (84, &[Lkmm, Lkmm62], (1, 0)),
         // The same; and a store that waits for a delayed load is not delayed itself.
         (229, &[Lkmm, Lkmm62], (1, 1)),
+        // FENCE R,RW, behind an atomic that acquires, orders earlier loads too; AMO.AQ does not.
+        (206, &[Riscv], (2, 0)),
+        // A compare-and-swap that acquires is not delayed, even if it fails.
+        (232, &[Riscv], (0, 1)),
         // A compare-and-swap that fails acquires as CASA, and not in the search.
         (237, &[Arm], (3, 0)),
         // LDADDA waits for STLR, and a read-modify-write of the search does not.
@@ -133,14 +137,14 @@ const DIFFERENCES: [(u64, &[Memory], (usize, usize)); 6] = {
 #[test]
 fn the_search_finds_what_the_axioms_allow_in_some_tests() {
     let agree = compare((0..TESTS).step_by(4));
-    assert!(agree > 430, "{agree}");
+    assert!(agree > 610, "{agree}");
 }
 
 #[test]
 #[ignore = "wide"]
 fn the_search_finds_what_the_axioms_allow() {
     let agree = compare(0..TESTS);
-    assert!(agree > 1750, "{agree}");
+    assert!(agree > 2450, "{agree}");
 }
 
 /// Compares both ways of judging the tests of these numbers. Returns how often they agree.
@@ -152,6 +156,7 @@ fn compare(numbers: impl Iterator<Item = u64>) -> usize {
         .collect();
     let compiled = CompiledFiles::compile(&files, &Memory::ALL).unwrap();
     let (mut agree, mut refused) = (0, 0);
+    let mut wrong = Vec::new();
     for (index, (file, (number, text))) in files.iter().zip(&texts).enumerate() {
         for model in Memory::ALL {
             let allowed = file.judge(model).unwrap();
@@ -162,15 +167,15 @@ fn compare(numbers: impl Iterator<Item = u64>) -> usize {
                 // smp_rmb(), smp_wmb()
                 (None, None) => refused += 1,
                 (Some(true), None) => agree += 1,
-                (Some(false), Some((_, _, known))) => {
-                    assert_eq!(searched.differences(&allowed), *known, "{text}");
-                }
-                (_, known) => {
-                    panic!("{text} in {model}: {searched:?}, {known:?}; {allowed:?}")
+                (Some(false), Some((_, _, known))) if searched.differences(&allowed) == *known => {}
+                _ => {
+                    let found = searched.differences(&allowed);
+                    wrong.push(format!("{text} in {model}: {found:?}, listed {known:?}"));
                 }
             }
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     println!("{agree} agree, {refused} refused");
     agree
 }

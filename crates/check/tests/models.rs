@@ -38,6 +38,19 @@ fn locks_of_the_kernel_keep_their_promises_in_its_model_and_on_arm() {
     assert_eq!(explore("pv", Memory::Lkmm, 2).end, End::Kept);
 }
 
+#[test]
+fn locks_keep_their_promises_on_other_machines() {
+    for lock in ["ticket", "mcs", "qspinlock", "cna", "hq", "pv", "unfair"] {
+        let outcome = explore(lock, Memory::Tso, 2);
+        assert_eq!(outcome.end, End::Kept, "{lock} tso");
+    }
+    for lock in ["ticket", "mcs", "qspinlock", "cna"] {
+        assert_eq!(explore(lock, Memory::Tso, 3).end, End::Kept, "{lock} tso");
+        let outcome = explore(lock, Memory::Riscv, 2);
+        assert_eq!(outcome.end, End::Kept, "{lock} riscv");
+    }
+}
+
 /// The published finding (arXiv 2111.15240): before Linux 6.3 a read-modify-write between a release and
 /// an acquire broke the chain. ARM and the model since keep it.
 #[test]
@@ -106,7 +119,7 @@ fn weak_orders_are_found_in_all_models() {
     let mut missed = Vec::new();
     let mut tried = 0;
     for mutant in weakened {
-        for memory in [Memory::C11, Memory::Arm, Memory::Lkmm] {
+        for memory in [Memory::C11, Memory::Arm, Memory::Riscv, Memory::Lkmm] {
             let is_caught = mutant.configurations.iter().any(|config| {
                 let mut config = config.clone();
                 config.memory = memory;

@@ -21,6 +21,8 @@ pub enum Mark {
     Mb,
     /// Part of a read-modify-write operation without a result.
     Noreturn,
+    /// The read of an atomic_add_unless() that does not add.
+    Unless,
     /// The read of an acquisition of a spinlock.
     LockRead,
     /// The write of an acquisition of a spinlock.
@@ -239,6 +241,7 @@ impl std::fmt::Display for Mark {
             Self::SeqCst => "seq_cst",
             Self::Mb => "mb",
             Self::Noreturn => "noreturn",
+            Self::Unless => "unless",
             Self::LockRead | Self::LockWrite => "lock",
             Self::Unlock => "unlock",
             Self::LockQuery => "query",

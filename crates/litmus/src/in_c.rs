@@ -433,11 +433,15 @@ impl Body<'_> {
             Fence::RcuLock | Fence::RcuUnlock | Fence::Barrier => {}
             _ if model == Memory::Sc => {}
             Fence::Mb => self.line(full),
+            // Locked operations are full barriers, and nothing else is out of order.
+            _ if model == Memory::Tso => {}
+            // FENCE R,R. The search has FENCE R,RW.
+            Fence::Rmb if model == Memory::Riscv => return Err("smp_rmb"),
             Fence::Rmb | Fence::Wmb if model.is_kernel() => return Err("smp_rmb, smp_wmb"),
             // STADD is no read for DMB ISHLD. The search has LDADD only.
             Fence::Rmb if model == Memory::Arm && self.has_noreturn => return Err("STADD"),
             Fence::Rmb => self.line("lw_fence(acquire);"),
-            Fence::Wmb if model == Memory::Arm => return Err("smp_wmb"),
+            Fence::Wmb if model.is_multi_copy_atomic() => return Err("smp_wmb"),
             Fence::Wmb => self.line("lw_fence(release);"),
             // They order the read-modify-write beside them, which is a full fence at that place.
             Fence::BeforeAtomic if model.is_kernel() && !is_lone_rmw(after) => {
@@ -453,7 +457,7 @@ impl Body<'_> {
             Fence::AfterSpinlock | Fence::AfterUnlockLock if model.is_kernel() => {
                 return Err("spin locks");
             }
-            Fence::AfterUnlockLock if model == Memory::Arm => {}
+            Fence::AfterUnlockLock if model.is_multi_copy_atomic() => {}
             Fence::BeforeAtomic
             | Fence::AfterAtomic
             | Fence::AfterSpinlock

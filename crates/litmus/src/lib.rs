@@ -20,11 +20,13 @@ mod plain;
 mod primitives;
 mod rcu;
 mod relation;
+mod riscv;
 mod sc;
 mod syntax;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod tso;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,7 +44,9 @@ impl Memory {
         let mut found = Flags::default();
         match self {
             Self::Sc => sc::check(x)?,
+            Self::Tso => tso::check(x)?,
             Self::Arm => arm::check(x)?,
+            Self::Riscv => riscv::check(x)?,
             Self::C11 => {
                 let c11 = c11::C11::of(x);
                 c11.check()?;

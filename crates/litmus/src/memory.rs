@@ -26,11 +26,26 @@ pub enum Memory {
     #[serde(rename = "lkmm-6.2")]
     #[value(name = "lkmm-6.2")]
     Lkmm62,
+    /// x86: each thread has a buffer of stores, which reach memory in their order.
+    #[serde(rename = "tso")]
+    Tso,
+    /// RISC-V's weak memory, with atomic memory operations: all threads see a store at the same time, and
+    /// later operations of a thread may be done first.
+    #[serde(rename = "riscv")]
+    Riscv,
 }
 
 impl Memory {
     /// All models.
-    pub const ALL: [Self; 5] = [Self::Sc, Self::C11, Self::Arm, Self::Lkmm, Self::Lkmm62];
+    pub const ALL: [Self; 7] = [
+        Self::Sc,
+        Self::Tso,
+        Self::C11,
+        Self::Arm,
+        Self::Riscv,
+        Self::Lkmm,
+        Self::Lkmm62,
+    ];
 
     /// The model's name, as `--memory` takes it.
     pub fn name(self) -> &'static str {
@@ -40,17 +55,24 @@ impl Memory {
             Self::Arm => "arm",
             Self::Lkmm => "lkmm",
             Self::Lkmm62 => "lkmm-6.2",
+            Self::Tso => "tso",
+            Self::Riscv => "riscv",
         }
     }
 
     /// Whether threads may read old values.
     pub fn is_weak(self) -> bool {
-        self != Self::Sc
+        !matches!(self, Self::Sc | Self::Tso)
     }
 
-    /// Whether a thread may do an operation before an earlier load that it does not depend on.
+    /// Whether a thread may do an operation before an earlier one.
     pub fn delays(self) -> bool {
-        matches!(self, Self::Arm | Self::Lkmm | Self::Lkmm62)
+        !matches!(self, Self::Sc | Self::C11)
+    }
+
+    /// Whether it is a weak machine in which all threads see a store at the same time.
+    pub fn is_multi_copy_atomic(self) -> bool {
+        matches!(self, Self::Arm | Self::Riscv)
     }
 
     /// Whether operations mean what the kernel's world compiles them to.

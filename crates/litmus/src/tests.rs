@@ -52,7 +52,7 @@ fn all_files_are_as_documented() {
             judged += 1;
         }
     }
-    assert!(judged > 450, "{judged}");
+    assert!(judged > 650, "{judged}");
 }
 
 /// herd7's outcomes of the files that it reads, the last time that it was run.
@@ -143,7 +143,7 @@ fn races_are_reported_by_models_that_have_them() {
         let expected: BTreeSet<_> = expected.iter().map(|name| (*name).to_owned()).collect();
         assert_eq!(with_race(model), expected, "{model}");
     }
-    for model in [Memory::Sc, Memory::Arm] {
+    for model in [Memory::Sc, Memory::Tso, Memory::Arm, Memory::Riscv] {
         assert_eq!(with_race(model), BTreeSet::new(), "{model}");
     }
 }
@@ -234,7 +234,7 @@ fn all_models_have_coherence_and_atomicity() {
         for model in Memory::ALL {
             let expected = match model {
                 Memory::Sc => "sequential-consistency",
-                Memory::Arm => "internal",
+                Memory::Tso | Memory::Arm | Memory::Riscv => "internal",
                 Memory::C11 | Memory::Lkmm | Memory::Lkmm62 => "coherence",
             };
             assert_eq!(named(x, model), expected, "{model}");
@@ -281,7 +281,7 @@ fn all_acquires_acquire() {
             x.rf.insert(write, read);
         }
         for model in Memory::ALL {
-            let expected = mark == Mark::Once && model != Memory::Sc;
+            let expected = mark == Mark::Once && !matches!(model, Memory::Sc | Memory::Tso);
             assert_eq!(is_allowed(model, &x).is_ok(), expected, "{mark} in {model}");
         }
     }

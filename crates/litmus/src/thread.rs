@@ -493,7 +493,7 @@ impl<'a> Run<'a> {
                 };
                 if !adds {
                     // Linux reads the value, and makes an atomic operation only if it will add.
-                    self.events[read].kind = Kind::Read(Mark::Once);
+                    self.events[read].kind = Kind::Read(Mark::Unless);
                 }
                 (adds.then_some(new), result)
             }

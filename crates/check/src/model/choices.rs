@@ -97,12 +97,14 @@ impl<const N: usize> Model<'_, N> {
         }
         if is_plain(kind) {
             // It may be delayed.
-            return self.config.memory != Memory::Arm;
+            return !self.config.memory.is_multi_copy_atomic();
         }
         if kind == OperationKind::Fence {
             return match self.config.memory {
-                Memory::Sc => true,
+                // Without delayed stores there is nothing to order.
+                Memory::Sc | Memory::Tso => true,
                 Memory::Arm => order == Order::Acquire,
+                Memory::Riscv => matches!(order, Order::Acquire | Order::Release),
                 _ => order != Order::SeqCst,
             };
         }
@@ -126,7 +128,7 @@ impl<const N: usize> Model<'_, N> {
         };
         if kind == OperationKind::Store
             && self.weak()
-            && self.config.memory != Memory::Arm
+            && !self.config.memory.is_multi_copy_atomic()
             && !self.parts(local).cells().iter().any(foreign)
         {
             return true;
@@ -136,8 +138,8 @@ impl<const N: usize> Model<'_, N> {
             kind == OperationKind::Load && self.cell(*id).region == (Region::Held { thread })
         };
         // It may be delayed.
-        let may_be_late =
-            |id: &CellId| self.config.memory == Memory::Arm && self.is_shared_store(kind, *id);
+        let is_machine = self.config.memory.is_multi_copy_atomic();
+        let may_be_late = |id: &CellId| is_machine && self.is_shared_store(kind, *id);
         let own =
             |id: &CellId| (self.is_own(state, thread, *id) && !may_be_late(id)) || own_table(id);
         self.parts(local).cells().iter().all(own)
@@ -418,9 +420,18 @@ impl<const N: usize> Model<'_, N> {
             {
                 oldest = oldest.max(state.threads[access.thread].fenced.0[cell]);
             }
+            if self.config.memory == Memory::Riscv
+                && order == Order::SeqCst
+                && kind != OperationKind::CompareExchange
+            {
+                // It comes after a full fence, which no thread is behind.
+                oldest = count - 1;
+            }
             *range = match kind {
                 // The writes of all threads are in one order, the one in which they are done.
-                OperationKind::Store if self.config.memory == Memory::Arm => count..count + 1,
+                OperationKind::Store if self.config.memory.is_multi_copy_atomic() => {
+                    count..count + 1
+                }
                 OperationKind::Store => oldest + 1..count + 1,
                 _ => oldest..count,
             };
@@ -520,7 +531,7 @@ impl<const N: usize> Model<'_, N> {
             {
                 false
             }
-            _ if kind.is_read_modify_write() && self.config.memory == Memory::Arm => {
+            _ if kind.is_read_modify_write() && self.config.memory.is_multi_copy_atomic() => {
                 shared().all(|(cell, pick)| pick + 1 == state.messages(cell).len())
             }
             _ if kind.is_read_modify_write() => {

@@ -13,6 +13,8 @@
 //! the order in which results were found. Threads that behave alike can therefore change places: their
 //! windows get the names that their other values get.
 
+use std::ops::Range;
+
 use lockworks_explore::{Barrier, Composed, LocalId, State, WINDOW, Window};
 use lockworks_litmus::Memory;
 
@@ -83,7 +85,7 @@ impl<const N: usize> Model<'_, N> {
             let earlier = &delayed[..i];
             if earlier
                 .iter()
-                .all(|(_, before)| self.wait(*local, *before) == Wait::No)
+                .all(|(before, of)| self.wait_in(&window, *before..*entry, *local, *of) == Wait::No)
             {
                 self.late(state, thread, *entry, *local, choices);
             }
@@ -102,7 +104,9 @@ impl<const N: usize> Model<'_, N> {
             .iter()
             .filter(|(entry, _)| forwarded.is_none_or(|(store, _)| store != entry));
         let wait = others
-            .map(|(_, earlier)| self.wait(local, *earlier))
+            .map(|(entry, earlier)| {
+                self.wait_in(&window, *entry..usize::from(window.len), local, *earlier)
+            })
             .max()
             .unwrap_or(Wait::No);
         let begin = choices.len();
@@ -412,10 +416,15 @@ impl<const N: usize> Model<'_, N> {
         let request = self.operation(local).expect("it has not ended");
         let order = self.order(&request);
         let kind = self.kind(&request);
+        let is_machine = self.config.memory.is_multi_copy_atomic();
         let may = match kind {
+            // A buffer has stores only, and a sequentially consistent one empties it.
+            _ if self.config.memory == Memory::Tso => {
+                kind == OperationKind::Store && order != Order::SeqCst
+            }
             OperationKind::Load => matches!(order, Order::Relaxed | Order::Dependency),
             OperationKind::Store | OperationKind::PlainRead | OperationKind::PlainWrite => {
-                self.config.memory == Memory::Arm
+                is_machine
             }
             _ if kind.is_read_modify_write() => matches!(order, Order::Relaxed | Order::Release),
             _ => false,
@@ -476,6 +485,35 @@ impl<const N: usize> Model<'_, N> {
             || self.may_delay(state, thread, next[0]))
     }
 
+    /// Whether an operation must wait for one that is delayed in a window, where others come between them.
+    fn wait_in(
+        &self,
+        window: &Window,
+        between: Range<usize>,
+        local: LocalId,
+        earlier: LocalId,
+    ) -> Wait {
+        let wait = self.wait(local, earlier);
+        if self.config.memory != Memory::Riscv || wait == Wait::Always {
+            return wait;
+        }
+        let kind = |at| self.kind(&self.operation(at).expect("it has not ended"));
+        let writes = matches!(
+            kind(local),
+            OperationKind::Store | OperationKind::PlainWrite
+        ) || kind(local).is_read_modify_write();
+        let mut inner = self.walk(window).take(between.end).skip(between.start + 1);
+        // FENCE RW,W, which is also a part of a store that releases, and FENCE.TSO.
+        let is_fenced = inner.any(|at| {
+            let order = self.order(&self.operation(at).expect("it was done or delayed"));
+            matches!(kind(at), OperationKind::Fence | OperationKind::Store) && order.releases()
+        });
+        match is_fenced && writes {
+            true => Wait::Always,
+            false => wait,
+        }
+    }
+
     /// Whether an operation must wait until an earlier one of the same thread is done.
     fn wait(&self, local: LocalId, earlier: LocalId) -> Wait {
         let request = self.operation(local).expect("it has not ended");
@@ -487,6 +525,15 @@ impl<const N: usize> Model<'_, N> {
                 return Wait::No;
             }
             OperationKind::Park | OperationKind::Unpark => return Wait::Always,
+            // Earlier stores are in the buffer, from which only they leave it.
+            _ if self.config.memory == Memory::Tso => return self.wait_for_buffer(local, earlier),
+            // What it orders waits for what comes before it.
+            OperationKind::Fence
+                if self.config.memory == Memory::Riscv
+                    && (order == Order::Release || was_store && order == Order::AcqRel) =>
+            {
+                return Wait::No;
+            }
             // A fence that only acquires orders earlier loads, not stores.
             OperationKind::Fence if was_store && order == Order::Acquire => return Wait::No,
             OperationKind::Fence => return Wait::Always,
@@ -494,6 +541,8 @@ impl<const N: usize> Model<'_, N> {
         }
         let writes = kind == OperationKind::Store || kind.is_read_modify_write();
         let is_ordered = (writes && order.releases())
+            // A full fence comes before a load that is sequentially consistent.
+            || (self.config.memory == Memory::Riscv && order == Order::SeqCst)
             || (was_store && self.change(&request) == Some(Change::Wmb))
             || self.is_full_barrier(local)
             // A load that is sequentially consistent waits for earlier stores that release.
@@ -509,13 +558,27 @@ impl<const N: usize> Model<'_, N> {
         }
     }
 
+    /// Whether an operation must wait until an earlier store has left the buffer of its thread.
+    fn wait_for_buffer(&self, local: LocalId, store: LocalId) -> Wait {
+        let request = self.operation(local).expect("it has not ended");
+        let parts = self.parts(local);
+        let is_private = |id: &CellId| matches!(self.cell(*id).place, Place::Private { .. });
+        let waits = match self.kind(&request) {
+            OperationKind::Fence => self.order(&request) == Order::SeqCst,
+            OperationKind::Store => !parts.cells().iter().all(is_private),
+            kind if kind.is_read_modify_write() => true,
+            _ => overlap(&parts, &self.parts(store)),
+        };
+        if waits { Wait::Always } else { Wait::No }
+    }
+
     /// Whether a load reads the whole of what an earlier delayed store of the same thread writes.
     fn forwards(&self, store: LocalId, load: LocalId) -> bool {
         let kind = |at| self.kind(&self.operation(at).expect("it has not ended"));
         let order = self.order(&self.operation(load).expect("it has not ended"));
         kind(store) == OperationKind::Store
             && kind(load) == OperationKind::Load
-            && order != Order::SeqCst
+            && (order != Order::SeqCst || self.config.memory == Memory::Tso)
             && self.parts(store).cells() == self.parts(load).cells()
     }
 

@@ -93,8 +93,12 @@ impl<const N: usize> Model<'_, N> {
                     let mut positions = *picks;
                     positions.iter_mut().for_each(|p| *p += 1);
                     self.write(state, thread, &parts, &positions, new, order, kind)?;
-                    if self.config.memory == Memory::Arm && order.acquires() && order.releases() {
-                        // Earlier operations come before later ones.
+                    // An atomic operation of RISC-V is one event, but for a compare-and-swap, which may be two.
+                    let is_one = self.config.memory == Memory::Riscv
+                        && kind != OperationKind::CompareExchange;
+                    let is_full = self.config.memory == Memory::Arm && order.releases();
+                    if order.acquires() && (is_full || is_one) {
+                        // What it writes, and earlier operations, come before later ones.
                         let now = state.snapshot();
                         state.threads[thread].seen.join(&now, state.histories);
                     }
@@ -157,7 +161,12 @@ impl<const N: usize> Model<'_, N> {
     }
 
     pub(super) fn fence(&self, state: &mut State<N>, thread: usize, order: Order) {
-        if self.config.memory == Memory::Arm && order != Order::Acquire {
+        let is_full = match self.config.memory {
+            Memory::Arm => order != Order::Acquire,
+            Memory::Riscv => order == Order::SeqCst,
+            _ => false,
+        };
+        if is_full {
             // Later loads come after all that is done now.
             let now = state.snapshot();
             state.threads[thread].seen.join(&now, state.histories);
@@ -228,6 +237,10 @@ impl<const N: usize> Model<'_, N> {
         if delays && order == Order::SeqCst {
             // In ARM's terms, a load that acquires comes after earlier stores that release.
             seen.join(&before.fenced, state.histories);
+        }
+        if self.config.memory == Memory::Riscv && order == Order::SeqCst {
+            // A full fence comes before it.
+            seen.join(&state.snapshot(), state.histories);
         }
         let acquires = order.acquires() && !(delays && order == Order::Dependency);
         for (id, pick) in parts.cells().iter().zip(picks) {
@@ -356,7 +369,7 @@ impl<const N: usize> Model<'_, N> {
     ) {
         let attached = kind.is_read_modify_write();
         let mut carried = match self.config.memory {
-            Memory::Arm => state.snapshot(),
+            Memory::Arm | Memory::Riscv => state.snapshot(),
             Memory::Lkmm62 if attached && order.acquires() => {
                 // The barriers before and after a read-modify-write do not order what it reads before
                 // what it writes. But what came before any full barrier has reached all threads.

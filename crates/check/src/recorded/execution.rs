@@ -94,6 +94,9 @@ fn fences(operation: &Operation, model: Memory) -> &'static [Fence] {
     match (model, operation.order) {
         // Each fence is smp_mb().
         (Memory::Lkmm | Memory::Lkmm62, _) => &[Fence::Mb],
+        // The rest is weaker than the fences of the machine.
+        (Memory::Riscv, Order::SeqCst) => &[Fence::Mb],
+        (Memory::Riscv, _) => &[],
         (Memory::Arm, Order::Acquire) => &[Fence::Rmb],
         (Memory::Arm, _) => &[Fence::Mb],
         (_, Order::SeqCst) => &[Fence::Mb],
@@ -116,7 +119,7 @@ fn marks(operation: &Operation, model: Memory) -> (Mark, Mark) {
     if matches!(kind, OperationKind::PlainRead | OperationKind::PlainWrite) {
         return match model {
             Memory::C11 | Memory::Lkmm | Memory::Lkmm62 => (Mark::Plain, Mark::Plain),
-            Memory::Sc | Memory::Arm => (Mark::Once, Mark::Once),
+            _ => (Mark::Once, Mark::Once),
         };
     }
     let is_rmw = kind.is_read_modify_write();
@@ -134,6 +137,10 @@ fn marks(operation: &Operation, model: Memory) -> (Mark, Mark) {
         _ if !acquires => Mark::Once,
         Memory::C11 if *order == Order::SeqCst => Mark::SeqCst,
         Memory::Lkmm | Memory::Lkmm62 if is_rmw && is_full => Mark::Mb,
+        Memory::Riscv if is_rmw && is_full => Mark::Mb,
+        Memory::Riscv if *order == Order::SeqCst => Mark::SeqCst,
+        // AMO.AQ, and less than a load with a fence after it.
+        Memory::Riscv => Mark::AcquirePc,
         // LDAPR, unless the source asks for LDAR. An atomic that acquires and releases is a full barrier.
         Memory::Arm if !is_full => Mark::AcquirePc,
         _ => Mark::Acquire,
@@ -142,6 +149,9 @@ fn marks(operation: &Operation, model: Memory) -> (Mark, Mark) {
         _ if !order.releases() => Mark::Once,
         Memory::C11 if *order == Order::SeqCst => Mark::SeqCst,
         Memory::Lkmm | Memory::Lkmm62 if is_rmw && is_full => Mark::Mb,
+        Memory::Riscv if is_rmw && is_full => Mark::Mb,
+        // AMO.RL is less than an operation with a fence before it.
+        Memory::Riscv if is_rmw => Mark::Once,
         // A store that is sequentially consistent is smp_store_mb().
         Memory::Lkmm | Memory::Lkmm62 if *order == Order::SeqCst => Mark::Once,
         _ => Mark::Release,

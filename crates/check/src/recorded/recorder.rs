@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use lockworks_explore::State;
-use lockworks_litmus::Memory;
 
 use crate::cells::{CellId, Place};
 use crate::model::{Choice, Model, Picks};
@@ -137,7 +136,7 @@ impl Recorder {
         for (thread, window) in self.windows.iter().enumerate() {
             assert_eq!(window.len(), usize::from(state.threads[thread].window.len));
         }
-        if model.config.memory == Memory::Sc {
+        if !model.config.memory.is_weak() {
             return;
         }
         let (places, plain) = (&self.places, &self.plain);
@@ -217,7 +216,7 @@ impl Recorder {
             }
             let order = &self.places[place].order;
             let seen = match cell.place {
-                Place::Shared { .. } if !is_plain && model.config.memory != Memory::Sc => {
+                Place::Shared { .. } if !is_plain && model.config.memory.is_weak() => {
                     usize::from(*pick)
                 }
                 _ => order.len() - 1,
@@ -256,7 +255,7 @@ impl Recorder {
                 part,
             };
             let position = match cell.place {
-                Place::Shared { .. } if !is_plain && model.config.memory != Memory::Sc => {
+                Place::Shared { .. } if !is_plain && model.config.memory.is_weak() => {
                     usize::from(*pick) + usize::from(!is_store)
                 }
                 _ => order.len(),

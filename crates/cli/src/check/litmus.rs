@@ -34,7 +34,7 @@ pub struct LitmusArgs {
     #[arg(value_name = "NAME|FILE")]
     names: Vec<String>,
     /// Judge files by these memory models: lkmm (the Linux kernel's), lkmm-6.2 (the same up to Linux
-    /// 6.2), arm (Armv8), c11 or sc [default: lkmm]
+    /// 6.2), arm (Armv8), riscv, tso (x86), c11 or sc [default: lkmm]
     #[arg(
         short,
         long,
