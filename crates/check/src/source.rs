@@ -1,8 +1,8 @@
 //! A lock of one's own, compiled from its source when the program runs.
 //!
 //! The source is a file as those in `locks/`: it includes `operations.h` and `lock_type.h`, and describes
-//! the lock by `LW_DESCRIBE()`. Its headers are those of the checkout that it is in, or else part of this
-//! program.
+//! the lock by `LW_DESCRIBE()`. Its headers are those beside it, then those of the checkout that it is in,
+//! or else part of this program.
 
 use std::ffi::{c_char, c_void};
 use std::fs;
@@ -171,9 +171,11 @@ pub(crate) fn loaded_files() -> Vec<PathBuf> {
         return Vec::new();
     };
     let mut files = vec![source.clone()];
-    if let Some(root) = checkout(source) {
-        let headers = files_in(&LOCKS).map(|file| root.join("locks").join(file.path()));
-        files.extend(headers.filter(|path| path.extension().is_some_and(|end| end == "h")));
+    let checkout = checkout(source).map(|root| root.join("locks"));
+    for root in source.parent().into_iter().chain(checkout.as_deref()) {
+        let headers = files_in(&LOCKS).map(|file| root.join(file.path()));
+        let is_header = |path: &PathBuf| path.extension().is_some_and(|end| end == "h");
+        files.extend(headers.filter(|path| is_header(path) && path.exists()));
     }
     files
 }
@@ -207,19 +209,36 @@ const SHARED: [&str; 8] = [
     "parts/reader_slots.h",
 ];
 
+/// The files of the locks that this program shares with a lock.
+fn shared() -> impl Iterator<Item = &'static File<'static>> {
+    let is_shared = |file: &&File| SHARED.iter().any(|shared| file.path().starts_with(shared));
+    files_in(&LOCKS).filter(is_shared)
+}
+
+/// Fails if a file is not as it was when the program was built.
+fn compare(path: &Path, file: &File) -> Result<(), SourceError> {
+    match fs::read(path).ok().as_deref() == Some(file.contents()) {
+        true => Ok(()),
+        false => Err(SourceError::Differs(path.display().to_string())),
+    }
+}
+
 /// Fails if a file of the checkout that this program shares with a lock is not as it was when the program
 /// was built.
-fn compare(root: &Path) -> Result<(), SourceError> {
-    let is_shared = |file: &&File| SHARED.iter().any(|shared| file.path().starts_with(shared));
-    let of_locks = files_in(&LOCKS)
-        .filter(is_shared)
-        .map(|file| ("locks", file));
+fn compare_checkout(root: &Path) -> Result<(), SourceError> {
+    let of_locks = shared().map(|file| ("locks", file));
     let of_world = files_in(&WORLD).map(|file| ("worlds/check", file));
     for (part, file) in of_locks.chain(of_world) {
-        let path = root.join(part).join(file.path());
-        if fs::read(&path).ok().as_deref() != Some(file.contents()) {
-            return Err(SourceError::Differs(path.display().to_string()));
-        }
+        compare(&root.join(part).join(file.path()), file)?;
+    }
+    Ok(())
+}
+
+/// Fails if such a file stands beside the source, and is another one.
+fn compare_beside(directory: &Path) -> Result<(), SourceError> {
+    let beside = shared().map(|file| (directory.join(file.path()), file));
+    for (path, file) in beside.filter(|(path, _)| path.exists()) {
+        compare(&path, file)?;
     }
     Ok(())
 }
@@ -246,8 +265,10 @@ fn compile(path: &Path, shown: &str, text: &str, directory: &Path) -> Result<Pat
     // A lock of a checkout is compiled with the headers that are there.
     let root = checkout(path).unwrap_or(directory);
     if root != directory {
-        compare(root)?;
+        compare_checkout(root)?;
     }
+    let beside = path.parent().unwrap_or(Path::new("/"));
+    compare_beside(beside)?;
     let write = || -> io::Result<()> {
         for (part, files) in [("locks", &LOCKS), ("worlds/check", &WORLD)] {
             if root == directory {
@@ -263,14 +284,15 @@ fn compile(path: &Path, shown: &str, text: &str, directory: &Path) -> Result<Pat
     let mut command = command_of(&compiler);
     command.args(["-std=gnu17", "-O2", "-shared", "-fPIC", "-Wall"]);
     command.args(FLAGS.iter().filter(|flag| is_supported(&compiler, flag)));
-    for part in [
-        "worlds/check",
-        "locks",
-        "locks/contract",
-        "locks/parts",
-        "locks/registry",
-    ] {
-        command.arg("-I").arg(root.join(part));
+    let parts = ["", "contract", "parts", "registry"];
+    for part in parts.map(|part| beside.join(part)) {
+        if part.is_dir() {
+            command.arg("-I").arg(part);
+        }
+    }
+    command.arg("-I").arg(root.join("worlds/check"));
+    for part in parts {
+        command.arg("-I").arg(root.join("locks").join(part));
     }
     let historic = root.join("locks/historic");
     if path.starts_with(&historic) {

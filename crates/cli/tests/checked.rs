@@ -404,6 +404,21 @@ fn a_lock_of_a_checkout_is_checked_without_a_build() {
     let found = json(&["--source", &source], 1);
     assert_eq!(found["lock"], "ticket");
 
+    // Beside a file, without a checkout around it.
+    let beside = tempfile::tempdir().unwrap();
+    let file = beside.path().join("ticket.c");
+    fs::copy(&source, &file).unwrap();
+    fs::copy(&header, beside.path().join("ticket.h")).unwrap();
+    let found = json(&["--source", file.to_str().unwrap()], 1);
+    assert_eq!(found["violation"]["name"], "data_race");
+    let parts = beside.path().join("parts");
+    fs::create_dir(&parts).unwrap();
+    fs::write(parts.join("lock_word.h"), "").unwrap();
+    assert_refused(
+        &["--source", file.to_str().unwrap()],
+        &["lock_word.h' is not as it was"],
+    );
+
     let rwlock = copy.path().join("locks/rwlock.c").display().to_string();
     assert_refused(&["--source", &rwlock], &["give --lock rwlock"]);
     let layout = copy.path().join("locks/parts/queue_node.h");
