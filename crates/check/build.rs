@@ -155,7 +155,7 @@ fn bindings() -> Bindings {
         "Site",
         "struct lw_check_site",
         &[
-            "file", "function", "operand", "line", "kind", "order", "size",
+            "file", "function", "operand", "line", "kind", "order", "size", "failure",
         ],
     )
     .enumeration(
@@ -187,6 +187,7 @@ fn bindings() -> Bindings {
         "Order",
         "enum lw_check_order",
         &[
+            "LW_CHECK_plain as Plain",
             "LW_CHECK_relaxed as Relaxed",
             "LW_CHECK_dependency as Dependency",
             "LW_CHECK_acquire as Acquire",

@@ -33,6 +33,7 @@
 	}
 
 enum lw_check_order {
+	LW_CHECK_plain, /* not atomic: a race unless it is ordered */
 	LW_CHECK_relaxed,
 	LW_CHECK_dependency,
 	LW_CHECK_acquire,
@@ -72,6 +73,7 @@ struct lw_check_site {
 	uint8_t kind;
 	uint8_t order;
 	uint8_t size;
+	uint8_t failure; /* the order of a compare-and-swap that fails */
 } lw_aligned(16);
 
 /*
@@ -95,6 +97,7 @@ bool lw_check_waiters_park(void);
 				.kind = LW_CHECK_##KIND,                                  \
 				.order = LW_CHECK_##order_of,                             \
 				.size = bytes,                                            \
+				.failure = LW_CHECK_relaxed,                              \
 			};                                                                \
 		lw_check_operate(&lw_site, (uintptr_t)(p), (uint64_t)(a), (uint64_t)(b)); \
 	})

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::layout::{self, Region};
 use crate::names::{self, Names};
-use crate::site::{OperationKind, Order, Request};
+use crate::site::{OperationKind, Order, Request, Site};
 
 /// The possible numbers of entries of a view, one for each shared cell. The smallest that fits is used.
 pub(crate) const VIEWS: [usize; 5] = [32, 64, 128, 256, 1024];
@@ -19,8 +19,9 @@ pub(crate) const VIEWS: [usize; 5] = [32, 64, 128, 256, 1024];
 pub(crate) const PARTS: usize = 4;
 
 /// The bits of an address from here on are the number of a thread, plus 1, that reads plain data there, or
-/// uses memory there that ends.
+/// uses memory there that ends. Above them is the kind of a record.
 const READS_SHIFT: usize = 40;
+const RECORD_SHIFT: usize = READS_SHIFT + 8;
 /// The offset in a region of the cells for its uses. No operation touches it.
 const USES: usize = layout::STRIDE - 1;
 
@@ -52,6 +53,51 @@ pub(crate) enum Place {
     Shared { number: u16 },
 }
 
+/// What a record of a cell that has plain accesses is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    /// The last plain write, by any thread.
+    PlainWrite = 1,
+    /// The last plain read by a thread.
+    PlainRead,
+    /// The last atomic write by a thread, or read and write.
+    Write,
+    /// The last atomic read by a thread.
+    Read,
+}
+
+impl Recorded {
+    /// The record of an access.
+    pub(crate) fn of(site: &Site) -> Self {
+        let writes = site.kind == OperationKind::Store || site.kind.is_read_modify_write();
+        match (site.order, writes) {
+            (Order::Plain, true) => Self::PlainWrite,
+            (Order::Plain, false) => Self::PlainRead,
+            (_, true) => Self::Write,
+            (_, false) => Self::Read,
+        }
+    }
+
+    /// Whether two accesses are a race if nothing orders them.
+    pub(crate) fn conflicts(self, other: Self) -> bool {
+        let plain = |record| matches!(record, Self::PlainWrite | Self::PlainRead);
+        let writes = |record| matches!(record, Self::PlainWrite | Self::Write);
+        (plain(self) || plain(other)) && (writes(self) || writes(other))
+    }
+}
+
+/// A record of the accesses to a cell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    /// The cell.
+    of: CellId,
+    pub(crate) kind: Recorded,
+    /// None: of all threads.
+    thread: Option<usize>,
+    /// The cell for the record.
+    pub(crate) cell: CellId,
+}
+
 /// The cells that an operation touches, sorted by address.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {
@@ -80,6 +126,8 @@ pub(crate) struct Findings {
     pub(crate) view: usize,
     boundaries: BTreeSet<usize>,
     shared: BTreeSet<usize>,
+    /// Cells that have plain accesses, besides atomic ones.
+    plain: BTreeSet<usize>,
     /// Pairs of cells that an operation touches together, by their addresses.
     together: BTreeSet<(usize, usize)>,
     /// A thread makes an acquire fence, so that the views of its earlier reads matter.
@@ -94,6 +142,7 @@ impl Findings {
         self.view = self.view.max(other.view);
         self.boundaries.extend(&other.boundaries);
         self.shared.extend(&other.shared);
+        self.plain.extend(&other.plain);
         self.together.extend(&other.together);
         self.acquire_fences |= other.acquire_fences;
         self.sc_loads |= other.sc_loads;
@@ -137,6 +186,10 @@ pub(crate) struct Cells {
     mortal: Mortal,
     /// Regions of such memory, each with a thread that uses it and the cell for its uses.
     uses: Vec<(Region, usize, CellId)>,
+    /// The records of cells that have plain accesses.
+    records: Vec<Record>,
+    /// Whether races are searched for.
+    races: bool,
 }
 
 /// The memory that ends while threads run: then its owner, or the thread that destroys it, may use it for
@@ -169,6 +222,8 @@ impl Cells {
             lock_size,
             mortal,
             uses: Vec::new(),
+            records: Vec::new(),
+            races: false,
             cells: Vec::new(),
             by_address: BTreeMap::new(),
             shared: 0,
@@ -176,6 +231,11 @@ impl Cells {
             siblings: Vec::new(),
             readers: Vec::new(),
         }
+    }
+
+    /// The same, if `races` are to be searched for with the records of accesses.
+    pub(crate) fn with_races(self, races: bool) -> Self {
+        Self { races, ..self }
     }
 
     /// Returns the cells that the next operation of `thread` touches.
@@ -227,8 +287,68 @@ impl Cells {
         self.note_siblings(findings, &parts)?;
         if site.kind != OperationKind::Unpark {
             self.find_uses(findings, thread, start, region)?;
+            self.find_records(findings, thread, site, &parts, region)?;
         }
         Ok(parts)
+    }
+
+    /// Makes the cells for the records of an access, if there are plain accesses too.
+    fn find_records(
+        &mut self,
+        findings: &mut Findings,
+        thread: usize,
+        site: &Site,
+        parts: &Parts,
+        region: Region,
+    ) -> Result<(), Refusal> {
+        let kind = Recorded::of(site);
+        let by = (kind != Recorded::PlainWrite).then_some(thread);
+        for of in parts.cells() {
+            let address = self.cell_at(*of).address;
+            let class = layout::class(address, self.threads);
+            let is_shared = matches!(self.cell_at(*of).place, Place::Shared { .. });
+            if !self.races || !is_shared {
+                continue;
+            }
+            if site.order == Order::Plain && findings.plain.insert(class) {
+                return Err(Refusal::Restart);
+            }
+            let is_known =
+                |record: &Record| (record.of, record.kind, record.thread) == (*of, kind, by);
+            if !findings.plain.contains(&class) || self.records.iter().any(is_known) {
+                continue;
+            }
+            let number = by.map_or(0, |thread| thread + 1);
+            let record = address + (number << READS_SHIFT) + ((kind as usize) << RECORD_SHIFT);
+            findings.shared.insert(record);
+            let cell = self.cell(findings, thread, record, 1, region)?;
+            self.records.push(Record {
+                of: *of,
+                kind,
+                thread: by,
+                cell,
+            });
+        }
+        Ok(())
+    }
+
+    /// The records of the accesses to a cell.
+    pub(crate) fn records_of(&self, cell: CellId) -> impl Iterator<Item = Record> {
+        let records = self.records.iter().copied();
+        records.filter(move |record| record.of == cell)
+    }
+
+    /// The cell for the record of a thread's access to a cell.
+    pub(crate) fn record_of(&self, of: CellId, kind: Recorded, thread: usize) -> Option<CellId> {
+        let by = (kind != Recorded::PlainWrite).then_some(thread);
+        let mut records = self.records_of(of);
+        let own = records.find(|record| (record.kind, record.thread) == (kind, by));
+        own.map(|record| record.cell)
+    }
+
+    /// Whether there are such records.
+    pub(crate) fn has_records(&self) -> bool {
+        !self.records.is_empty()
     }
 
     /// Makes a cell for the uses of memory that ends.
@@ -275,9 +395,11 @@ impl Cells {
         };
         for cell in &self.cells {
             let data = names::address(renaming, cell.address % (1 << READS_SHIFT));
-            let address = match cell.address >> READS_SHIFT {
-                0 => data,
-                reader => data + ((renaming.thread(reader - 1) + 1) << READS_SHIFT),
+            let record = cell.address >> RECORD_SHIFT << RECORD_SHIFT;
+            let address = match (cell.address >> READS_SHIFT) % (1 << (RECORD_SHIFT - READS_SHIFT))
+            {
+                0 => data + record,
+                reader => data + record + ((renaming.thread(reader - 1) + 1) << READS_SHIFT),
             };
             let image = self.by_address[&address];
             match (cell.place, self.cells[usize::from(image)].place) {
@@ -440,6 +562,7 @@ impl Cells {
                 | Region::Queue { .. }
                 | Region::Table
                 | Region::Variables
+                | Region::Global
         );
         let place = if always_shared || findings.shared.contains(&class) {
             if findings.view != 0 && self.shared == findings.view {

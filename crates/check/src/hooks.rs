@@ -5,9 +5,12 @@ use std::ffi::{CStr, c_char, c_uint};
 use lockworks::Settings;
 
 use crate::headers::{Had, Mark};
+use crate::image;
 use crate::layout;
+use crate::lost;
 use crate::machine::with;
 use crate::site::{Request, Site};
+use crate::source;
 
 /// Pushes the registers that a call preserves next to the caller's frames, and calls [`operate`].
 /// The caller's later steps depend only on its registers and frames. Then sets the stack below them
@@ -146,9 +149,10 @@ extern "C" fn operate(site: &'static Site, address: usize, a: u64, b: u64, frame
         0 => u64::MAX,
         size => u64::MAX >> (64 - 8 * u32::from(size)),
     };
+    with(|machine| machine.keep_own_variables(site, address, a, b));
     let request = Request {
         site,
-        address,
+        address: image::canonical(address),
         a: a & bytes,
         b: b & bytes,
     };
@@ -156,6 +160,37 @@ extern "C" fn operate(site: &'static Site, address: usize, a: u64, b: u64, frame
 }
 
 hooks! {
+    fn lw_check_is_shared(p: usize) -> u64 {
+        u64::from(image::is_shared(p))
+    }
+
+    fn lw_check_is_memory(p: usize) -> u64 {
+        u64::from(image::is_memory(p))
+    }
+
+    fn lw_check_thread_number() -> u64 {
+        with(|machine| machine.thread() as u64)
+    }
+
+    // The `index` has the number of a module and an offset.
+    fn lw_check_thread_local(index: *const [usize; 2]) -> usize {
+        // SAFETY: the linker has made it.
+        let [module, offset] = unsafe { *index };
+        image::thread_local(module, offset).unwrap_or_else(|| {
+            // SAFETY: as the call that this one stands for.
+            unsafe { source::thread_local_of_program(index) }
+        })
+    }
+
+    fn lw_check_order_varies(site: &'static Site) {
+        lost::refuse(format_args!(
+            "the memory order at {}:{} is no constant, or the compiler has moved it; write the order into the \
+             call",
+            site.file(),
+            site.line
+        ));
+    }
+
     fn lw_check_slots() -> u32 {
         with(|machine| machine.slots())
     }

@@ -36,8 +36,16 @@ const TABLE_BASE: usize = 0x60_0000;
 const WANTED_BASE: usize = 0x70_0000;
 const READS_BASE: usize = 0x80_0000;
 const HELD_BASE: usize = 0x90_0000;
+const LOCAL_BASE: usize = 0xa0_0000;
+const GLOBAL_BASE: usize = 0x5000_0000;
+/// The memory in which a source's own accesses find values.
+pub(crate) const MEMORY: std::ops::Range<usize> = LOCK_BASE..LOCAL_BASE + THREADS * LOCAL_STRIDE;
 /// The distance of locks, and so the size of the largest lock.
 pub(crate) const LOCK_STRIDE: usize = (DATA_BASE - LOCK_BASE) / LOCKS;
+/// The most thread-local variables of a source, in bytes.
+pub(crate) const LOCAL_STRIDE: usize = 0x1000;
+/// The most static variables of a source, in bytes.
+pub(crate) const MOST_GLOBALS: usize = 16 << 20;
 /// The distance of other regions that have no size of their own.
 pub(crate) const STRIDE: usize = 0x100;
 
@@ -67,6 +75,10 @@ pub(crate) enum Region {
     Table,
     /// The variables of a litmus test.
     Variables,
+    /// The thread-local variables of a source.
+    Local { thread: usize },
+    /// The static variables of a source.
+    Global,
 }
 
 impl Region {
@@ -143,6 +155,16 @@ pub(crate) fn parked_heads() -> usize {
     TABLE_BASE
 }
 
+/// The thread-local variables of a source.
+pub(crate) fn local(thread: usize) -> usize {
+    LOCAL_BASE + thread * LOCAL_STRIDE
+}
+
+/// The static variable of a source at an offset.
+pub(crate) fn global(offset: usize) -> usize {
+    GLOBAL_BASE + offset
+}
+
 pub(crate) const fn variables() -> usize {
     VARIABLE_BASE
 }
@@ -157,6 +179,7 @@ pub(crate) fn class(address: usize, threads: usize) -> usize {
         Some((Region::Lent { .. }, offset)) => lent(0, 0) + offset,
         Some((Region::Reads { .. }, offset)) => slot_reads(1) + offset,
         Some((Region::Held { .. }, offset)) => slot_held(1) + offset,
+        Some((Region::Local { .. }, offset)) => local(0) + offset,
         _ => address,
     }
 }
@@ -174,6 +197,7 @@ pub(crate) fn renamed(address: usize, to: &[u8]) -> usize {
         .or_else(|| within(LENT_BASE, LENT * STRIDE))
         .or_else(|| within(slot_reads(1), STRIDE))
         .or_else(|| within(slot_held(1), STRIDE))
+        .or_else(|| within(LOCAL_BASE, LOCAL_STRIDE))
         .unwrap_or(address)
 }
 
@@ -210,6 +234,12 @@ pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)>
     if let Some((i, offset)) = within(QUEUE_BASE, size, NUMA_NODES * NODE_QUEUES_SIZE / size) {
         let node = i * size / NODE_QUEUES_SIZE;
         return Some((Region::Queue { node }, offset));
+    }
+    if let Some((thread, offset)) = within(LOCAL_BASE, LOCAL_STRIDE, threads) {
+        return Some((Region::Local { thread }, offset));
+    }
+    if let Some((_, offset)) = within(GLOBAL_BASE, MOST_GLOBALS, 1) {
+        return Some((Region::Global, offset));
     }
     if let Some((_, offset)) = within(TABLE_BASE, STRIDE, 1) {
         return Some((Region::Table, offset));

@@ -11,6 +11,7 @@ pub mod command_line;
 mod config;
 mod headers;
 mod hooks;
+mod image;
 mod layout;
 mod litmus;
 mod litmus_files;
@@ -47,7 +48,10 @@ pub use optimize::{OptimizeError, Optimized, Weaker, optimize};
 pub use random::{RandomOutcome, RandomRuns};
 pub use results::{Broken, CheckOutcome, End, Event};
 pub use site::{OperationKind, Order, Site};
-pub use source::{SourceError, load_source, loaded_source};
+pub use source::{
+    Named, Role, SourceError, load_source, loaded_has_trylock, loaded_options, loaded_source,
+    loaded_summary,
+};
 pub use token::{Token, TokenError};
 pub use trace::TraceStep;
 pub use variants::{UnknownVariant, Variant};

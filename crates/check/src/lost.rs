@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{Cursor, Write, stderr};
 use std::process;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -24,6 +24,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// microseconds.
 const MOST_TICKS: u32 = 5;
 
+static BEGIN: Once = Once::new();
+
 /// Where the running thread of a machine is.
 #[derive(Default)]
 pub(crate) struct Whereabouts {
@@ -36,7 +38,6 @@ pub(crate) struct Whereabouts {
 impl Whereabouts {
     /// Where the thread of a machine will be, which is looked at from now on.
     pub(crate) fn new() -> Arc<Self> {
-        static BEGIN: Once = Once::new();
         BEGIN.call_once(begin);
         let own = Arc::<Self>::default();
         let mut all = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,6 +80,22 @@ impl fmt::Display for Whereabouts {
             ),
         }
     }
+}
+
+/// A function of a source makes locks of memory, before the check begins.
+static INITIALISES: AtomicBool = AtomicBool::new(false);
+
+/// Notes that such a function begins or has ended.
+pub(crate) fn initialises(begins: bool) {
+    BEGIN.call_once(begin);
+    INITIALISES.store(begins, Ordering::Relaxed);
+}
+
+/// Says in one line why the check ends, and ends the process.
+pub(crate) fn refuse(why: fmt::Arguments) -> ! {
+    let _ = writeln!(stderr(), "lockworks: not checked: {why}");
+    // SAFETY: nothing of the process is needed any more, and another thread may hold locks of it.
+    unsafe { libc::_exit(BAD_INPUT) }
 }
 
 /// A machine, as it was at the last look.
@@ -154,6 +171,12 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut li
     let Some(number) = SIGNALS.iter().position(|(one, _)| *one == signal) else {
         return;
     };
+    if INITIALISES.load(Ordering::Relaxed) {
+        refuse(format_args!(
+            "{} in the function that initialises the lock",
+            SIGNALS[number].1
+        ));
+    }
     if !machine::runs_lock_code() {
         // The instruction is repeated, and the signal comes again.
         if let Some(earlier) = EARLIER[number].get() {

@@ -4,17 +4,18 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lockworks::Settings;
 use serde::{Deserialize, Serialize};
 
 use crate::headers::{Client, Had, Mark};
+use crate::image;
 use crate::layout;
 use crate::locks;
-use crate::lost::Whereabouts;
+use crate::lost::{self, Whereabouts};
 use crate::mutation::{self, Mutation};
-use crate::site::Request;
+use crate::site::{OperationKind, Request, Site};
 
 mod attributes;
 
@@ -99,6 +100,9 @@ pub(crate) struct Machine {
     effects: RefCell<Vec<Effect>>,
     whereabouts: Arc<Whereabouts>,
 }
+
+/// The code of a source runs on one OS thread at a time. The search itself runs none.
+static RUNS: Mutex<()> = Mutex::new(());
 
 thread_local! {
     static MACHINE: Cell<Option<*const Machine>> = const { Cell::new(None) };
@@ -251,6 +255,8 @@ impl Machine {
         self.number.set(thread);
         self.request.set(None);
         locks::take_events();
+        // A source's own accesses are to memory that all machines share.
+        let _alone = image::is_set().then(|| RUNS.lock().unwrap_or_else(PoisonError::into_inner));
         let _guard = enter(self);
         self.whereabouts.switch();
         // SAFETY: `thread` is a context that makecontext or swapcontext has made.
@@ -392,6 +398,37 @@ impl Machine {
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn stack_end(&self) -> usize {
         self.stack_bounds().0
+    }
+
+    /// Whether an address is in the stack on which threads run.
+    pub(crate) fn is_on_stack(&self, address: usize) -> bool {
+        let (base, top) = self.stack_bounds();
+        (base..top).contains(&address)
+    }
+
+    /// Ends the process if an operation is on a variable of the thread's stack, or gives others the address
+    /// of one: all threads run on one stack, so another thread would find its own variables there.
+    pub(crate) fn keep_own_variables(&self, site: &Site, address: usize, a: u64, b: u64) {
+        let writes = match site.kind {
+            OperationKind::Store | OperationKind::Exchange => Some(a),
+            OperationKind::CompareExchange => Some(b),
+            _ => None,
+        };
+        let gives = writes.filter(|_| usize::from(site.size) == size_of::<usize>());
+        let addresses = site.kind.is_access().then_some(address);
+        let mut all = addresses
+            .into_iter()
+            .chain(gives.map(|value| value as usize));
+        if all.any(|address| self.is_on_stack(address)) {
+            lost::refuse(format_args!(
+                "thread {} shares a local variable of its own: {site} ({}:{}, {}); put it into the lock, or \
+                 into a node that the caller gives",
+                self.thread(),
+                site.file(),
+                site.line,
+                site.function()
+            ));
+        }
     }
 
     /// The number of the running thread.

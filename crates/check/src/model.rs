@@ -14,6 +14,7 @@ use crate::automaton::{Automata, Learned, Local, Next};
 use crate::cells::{Cell, CellId, Cells, Findings, Mortal, PARTS, Parts, Place, Refusal};
 use crate::config::{Config, Subject};
 use crate::headers;
+use crate::image;
 use crate::layout::{self, Region, UNINITIALISED};
 use crate::machine::{Answer, Attributes, Effect};
 use crate::mutation::{self, Change, Mutation};
@@ -149,7 +150,8 @@ impl<'a, const N: usize> Model<'a, N> {
             windows: Vec::new(),
             keys: Vec::new(),
             automata,
-            cells: Cells::new(config.threads, subject.size(), mortal(config, subject)),
+            cells: Cells::new(config.threads, subject.size(), mortal(config, subject))
+                .with_races(config.memory == Memory::C11),
             findings,
             parts: Vec::new(),
             in_order: None,
@@ -279,6 +281,17 @@ impl<'a, const N: usize> Model<'a, N> {
         }
     }
 
+    /// The memory order of a compare-and-swap that fails. One that is sequentially consistent only acquires
+    /// then.
+    pub(crate) fn failure_order(&self, request: &Request) -> Order {
+        let is_changed = matches!(self.change(request), Some(Change::Order(_) | Change::Wmb));
+        match request.site.failure {
+            _ if is_changed || self.config.memory.is_kernel() => Order::Relaxed,
+            Order::SeqCst => Order::Acquire,
+            order => order,
+        }
+    }
+
     /// The kind of an operation, which a mutant may have changed.
     pub(crate) fn kind(&self, request: &Request) -> OperationKind {
         let kind = request.site.kind;
@@ -344,7 +357,9 @@ impl<'a, const N: usize> Model<'a, N> {
                                     initial(self.config.unlocked(self.subject.lock()), cell)
                                 }))
                         }
-                        Place::Private { .. } => self.private.push(0),
+                        Place::Private { .. } => {
+                            self.private.push(image::value(cell).unwrap_or(0));
+                        }
                     }
                 }
                 if *self.siblings != *self.cells.siblings {
@@ -551,7 +566,9 @@ fn has_owner(cell: &Cell) -> bool {
         | Region::Reads { .. }
         | Region::Held { .. }
         | Region::Table
-        | Region::Variables => false,
+        | Region::Variables
+        | Region::Local { .. }
+        | Region::Global => false,
     }
 }
 
@@ -580,6 +597,9 @@ fn initial_value(variables: &[u64], cell: &Cell) -> Option<u64> {
 }
 
 fn initial(unlocked: u32, cell: &Cell) -> u64 {
+    if let Some(value) = image::value(cell) {
+        return value;
+    }
     match cell.region {
         Region::Lock(i) => {
             let offset = cell.address - layout::lock(i);

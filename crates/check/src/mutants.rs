@@ -17,7 +17,7 @@ use crate::locks::{is_loaded, lock_types};
 use crate::mutation::{Change, Mutation, Target};
 use crate::results::{Broken, End};
 use crate::site::{OperationKind, Order, Site};
-use crate::source::loaded_source;
+use crate::source::loaded_options;
 use crate::violation::Violation;
 
 mod problem;
@@ -64,8 +64,8 @@ pub enum DeriveError {
 /// The option that has a lock checked.
 fn option(lock: &str) -> String {
     let loaded = lock_types().find(|known| known.name() == lock && is_loaded(known));
-    match loaded.and_then(|_| loaded_source()) {
-        Some(path) => format!("--source {}", path.display()),
+    match loaded.and_then(|_| loaded_options()) {
+        Some(options) => options,
         None => format!("--lock {lock}"),
     }
 }
@@ -527,7 +527,7 @@ pub fn run(mutants: &[&Mutant], done: &(dyn Fn(&Mutant, &Verdict) + Sync)) -> Ve
 pub fn mistakes(site: &Site) -> Vec<Change> {
     let weaker: &[Order] = match site.order {
         _ if matches!(site.kind, OperationKind::Park | OperationKind::Unpark) => &[],
-        Order::Relaxed => &[],
+        Order::Plain | Order::Relaxed => &[],
         Order::Dependency | Order::Acquire | Order::Release => &[Order::Relaxed],
         Order::AcqRel => &[Order::Acquire, Order::Release],
         Order::SeqCst => &[Order::AcqRel],

@@ -161,10 +161,10 @@ const FEW: usize = 1000;
 
 /// The changes that make the order of an operation weaker, the weakest first.
 fn weaker(site: &Site) -> Vec<Change> {
-    use Order::{AcqRel, Acquire, Dependency, Relaxed, Release, SeqCst};
+    use Order::{AcqRel, Acquire, Dependency, Plain, Relaxed, Release, SeqCst};
     let kind = site.kind;
     let orders: &[Order] = match (kind, site.order) {
-        (OperationKind::Park | OperationKind::Unpark, _) | (_, Relaxed) => &[],
+        (OperationKind::Park | OperationKind::Unpark, _) | (_, Relaxed | Plain) => &[],
         (OperationKind::Fence, SeqCst) => &[Acquire, Release, AcqRel],
         (OperationKind::Fence, AcqRel) => &[Acquire, Release],
         (OperationKind::Fence, _) => &[],

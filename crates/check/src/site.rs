@@ -98,6 +98,8 @@ impl OperationKind {
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Order {
+    /// The access is not atomic, and a race unless it is ordered.
+    Plain,
     Relaxed,
     Dependency,
     Acquire,
@@ -125,6 +127,7 @@ impl Order {
     /// The name of the order in the lock files.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Plain => "plain",
             Self::Relaxed => "relaxed",
             Self::Dependency => "dependency",
             Self::Acquire => "acquire",
@@ -150,6 +153,8 @@ pub struct Site {
     pub order: Order,
     /// The number of bytes that the operation accesses.
     pub size: u8,
+    /// The memory order of a compare-and-swap that fails.
+    pub failure: Order,
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_Site.rs"));
@@ -208,6 +213,20 @@ pub(crate) fn add(own: &'static [Site]) {
 }
 
 impl Site {
+    /// Sets the place of an operation, whose other members the assembly of a source has.
+    pub(crate) fn set_place(
+        &mut self,
+        file: &'static CStr,
+        function: &'static CStr,
+        operand: &'static CStr,
+        line: u32,
+    ) {
+        self.file = file.as_ptr();
+        self.function = function.as_ptr();
+        self.operand = operand.as_ptr();
+        self.line = line;
+    }
+
     /// All operations of all locks, clients and litmus tests, and of a source that was loaded.
     pub fn all() -> &'static [Self] {
         ADDED.get().map_or_else(built_in, |added| added.all)

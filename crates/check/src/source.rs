@@ -1,10 +1,14 @@
 //! A lock of one's own, compiled from its source when the program runs.
 //!
-//! The source is a file as those in `locks/`: it includes `operations.h` and `lock_type.h`, and describes
-//! the lock by `LW_DESCRIBE()`. Its headers are those beside it, then those of the checkout that it is in,
-//! or else part of this program.
+//! The source is C or C++ as it stands, whose functions are found by their names. Or it is a file as those in
+//! `locks/`: it includes `operations.h` and `lock_type.h`, and describes the lock by `LW_DESCRIBE()`. Its
+//! headers are those beside it, then those of the checkout that it is in, or else part of this program.
+//!
+//! It is compiled to assembly in which each access is a call (`assembly`), and linked with the functions that
+//! are called (`worlds/check/source/accesses.c`).
 
-use std::ffi::{c_char, c_void};
+use std::collections::HashMap;
+use std::ffi::{CString, OsStr, c_char, c_int, c_uint, c_ulong, c_void};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,18 +17,41 @@ use std::sync::OnceLock;
 
 use include_dir::{Dir, File, include_dir};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use lockworks::LockType;
+use lockworks::{LockFn, LockType, UnlockFn};
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{Endianness, Object, ObjectSymbol, SymbolKind, elf};
 
+use crate::image::{self, Image};
+use crate::layout;
 use crate::locks;
+use crate::lost;
 use crate::site::{self, Site};
+
+mod assembly;
+mod functions;
+mod places;
+
+use assembly::Line;
+use functions::Lock;
+pub use functions::{Named, Role};
+use places::Places;
 
 include!("../flags.rs");
 
 static LOCKS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../locks");
 static WORLD: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../worlds/check");
 
-/// The source that was loaded.
-static LOADED: OnceLock<PathBuf> = OnceLock::new();
+/// A source that was loaded.
+struct Loaded {
+    path: PathBuf,
+    /// The functions that the user named.
+    named: Vec<Named>,
+    /// Its functions in words, if it describes nothing.
+    summary: Option<String>,
+    has_trylock: bool,
+}
+
+static LOADED: OnceLock<Loaded> = OnceLock::new();
 
 /// A source that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +80,61 @@ pub enum SourceError {
     NotDescribed { path: String, name: String },
     #[error("cannot write the headers: {0}")]
     Headers(io::Error),
+    #[error(
+        "'{path}' has no lock: no two functions whose names end in lock and unlock, or acquire and release{has}; \
+         name them: --functions lock=NAME,unlock=NAME"
+    )]
+    NoLock { path: String, has: String },
+    #[error("'{path}' has several locks; choose {locks}")]
+    TwoLocks { path: String, locks: String },
+    #[error("'{path}' defines no function '{name}'; it has {known}")]
+    NoFunction {
+        path: String,
+        name: String,
+        known: String,
+    },
+    #[error("'{path}' describes its lock; --functions is for a file without LW_DESCRIBE()")]
+    Described { path: String },
+    #[error(
+        "{function}() of '{path}' takes '{parameter}', which is neither the lock nor the node of the lock function \
+         ({known}); give a function with these"
+    )]
+    Parameter {
+        path: String,
+        function: String,
+        parameter: String,
+        known: String,
+    },
+    #[error(
+        "{file}:{line} has inline assembly, which cannot be checked: {text}; write it with <stdatomic.h> or \
+         __atomic builtins"
+    )]
+    Assembly {
+        file: String,
+        line: u32,
+        text: String,
+    },
+    #[error(
+        "{file}:{line} calls {name}(), which is not in '{path}' and cannot be checked; a lock may call its own \
+         functions, and sched_yield(), usleep(), nanosleep(), syscall() with a futex, memset() and memcpy()"
+    )]
+    Call {
+        path: String,
+        file: String,
+        line: u32,
+        name: String,
+    },
+    #[error("'{path}' has {size} bytes of {what}; {max} can be checked")]
+    Variables {
+        path: String,
+        what: &'static str,
+        size: usize,
+        max: usize,
+    },
+    #[error(
+        "cannot map the memory of the check: {0}; a system call limits low addresses (vm.mmap_min_addr)"
+    )]
+    Memory(io::Error),
 }
 
 /// The contents of a compiled source, `struct lw_check_source` in C.
@@ -78,19 +160,45 @@ pub(crate) fn contents_in_c(main: &str) -> String {
     )
 }
 
-/// Compiles and loads a lock, and returns its name. At most one is loaded, before anything is checked.
+/// Compiles and loads a lock, and returns its name. At most one is loaded, before anything is checked. `named`:
+/// the functions of a lock that is not described, as far as their names do not say it.
 ///
 /// # Errors
 /// See [`SourceError`].
 ///
 /// # Panics
 /// If a source has been loaded before.
-pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
+pub fn load_source(path: &Path, named: &[Named]) -> Result<&'static str, SourceError> {
     let shown = path.display().to_string();
-    let path = fs::canonicalize(path).map_err(|error| SourceError::Read {
+    let unread = |error| SourceError::Read {
         path: shown.clone(),
         error,
-    })?;
+    };
+    let path = fs::canonicalize(path).map_err(unread)?;
+    let text = String::from_utf8_lossy(&fs::read(&path).map_err(unread)?).into_owned();
+    let (lock, summary) = match text.contains("LW_DESCRIBE") {
+        true if !named.is_empty() => return Err(SourceError::Described { path: shown }),
+        true => (load_described(&path, &shown)?, None),
+        false => {
+            let (lock, summary) = load_as_it_stands(&path, &shown, &text, named)?;
+            (lock, Some(summary))
+        }
+    };
+    locks::add(lock);
+    let loaded = Loaded {
+        path,
+        named: named.to_vec(),
+        has_trylock: summary
+            .as_ref()
+            .is_none_or(|summary| summary.contains("trylock=")),
+        summary,
+    };
+    assert!(LOADED.set(loaded).is_ok(), "one source is loaded");
+    Ok(lock.name())
+}
+
+/// Loads a lock that `LW_DESCRIBE()` describes.
+fn load_described(path: &Path, shown: &str) -> Result<&'static LockType, SourceError> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(is_name) {
@@ -107,12 +215,12 @@ pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
          static const struct lw_lock_type lw_{name}_type;\n{}",
         contents_in_c(&format!("&lw_{name}_type"))
     );
-    let lock = load(&path, &shown, &prelude)?.cast::<LockType>();
+    let lock = load(path, shown, &prelude)?.cast::<LockType>();
     // SAFETY: the type, whose first field is a pointer. The type is zero if nothing defines it.
     let is_described = unsafe { !lock.cast::<*const c_char>().read().is_null() };
     if !is_described {
         return Err(SourceError::NotDescribed {
-            path: shown,
+            path: shown.to_owned(),
             name: name.into_owned(),
         });
     }
@@ -121,9 +229,111 @@ pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
     if lock.is_resilient() {
         return Err(SourceError::HasOwnThreads(name.into_owned()));
     }
-    locks::add(lock);
-    LOADED.set(path).expect("one source is loaded");
-    Ok(lock.name())
+    Ok(lock)
+}
+
+/// Whether a file is C++.
+fn is_cpp(path: &Path) -> bool {
+    let ends = ["cc", "cpp", "cxx", "hpp", "hh", "hxx", "C"];
+    path.extension()
+        .and_then(OsStr::to_str)
+        .is_some_and(|end| ends.contains(&end))
+}
+
+/// A lock has no such function; nobody calls this one.
+unsafe extern "C" fn never(_: *mut c_void, _: *mut c_void) -> bool {
+    false
+}
+
+unsafe extern "C" fn never_reads(_: *mut c_void) -> bool {
+    false
+}
+
+/// Loads a lock whose functions are found by their names, and returns it with these in words.
+fn load_as_it_stands(
+    path: &Path,
+    shown: &str,
+    text: &str,
+    named: &[Named],
+) -> Result<(&'static LockType, String), SourceError> {
+    let directory = tempfile::tempdir().map_err(SourceError::Headers)?;
+    let compiler = Compiler::new(path, directory.path())?;
+    let mut command = compiler.command();
+    command.arg("-E").args(compiler.language()).arg(path);
+    let preprocessed = run(command, &compiler.name, shown)?.stdout;
+    let functions = functions::functions(
+        &String::from_utf8_lossy(&preprocessed),
+        &path.to_string_lossy(),
+    );
+    let lock = Lock::find(shown, text, &functions, named)?;
+    let ending = if compiler.is_cpp { "cc" } else { "c" };
+    let main = directory.path().join(format!("source.{ending}"));
+    let new = if compiler.is_cpp {
+        "#include <new>\n"
+    } else {
+        ""
+    };
+    let text = format!(
+        "{new}#include \"{}\"\n{}",
+        path.display(),
+        lock.glue(shown, compiler.is_cpp)?
+    );
+    fs::write(&main, text).map_err(SourceError::Headers)?;
+    let prelude = format!("#include \"world.h\"\n{}", contents_in_c("0"));
+    let library = link(&compiler, &main, shown, None, &prelude, directory.path())?;
+    let function = |name: &str| library.symbol::<*mut c_void>(&format!("lw_source_{name}"));
+    let initialise = function("init");
+    library.finish(shown, initialise)?;
+    // SAFETY: the constant that the glue defines.
+    let [size, node_size] = unsafe {
+        *library
+            .symbol::<[c_ulong; 2]>("lw_source_sizes")
+            .expect("defined")
+    };
+    let stem = path
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    // A condition variable and lockrefs are no locks.
+    let is_taken = stem == crate::COND || stem.starts_with("lockref-");
+    let name = if is_taken {
+        format!("{stem}.{ending}")
+    } else {
+        stem
+    };
+    let constant = |text: &str| -> *const c_char {
+        CString::new(text.replace('\0', ""))
+            .unwrap_or_default()
+            .into_raw()
+    };
+    let summary = lock.summary();
+    // SAFETY: the glue defines these functions with these types.
+    let lock = unsafe {
+        use std::mem::transmute;
+        type Symbol = *const *mut c_void;
+        let get = |role: Role| function(&role.to_string());
+        LockType {
+            name: constant(&name),
+            summary: constant(""),
+            origin: constant(shown),
+            tunables: std::ptr::null(),
+            size: size as usize,
+            node_size: node_size as usize,
+            traits: 0 as c_uint,
+            unlocked: 0,
+            lock: transmute::<Symbol, LockFn>(get(Role::Lock).expect("found")),
+            try_lock: get(Role::TryLock).map_or(never, |f| transmute(f)),
+            unlock: transmute::<Symbol, UnlockFn>(get(Role::Unlock).expect("found")),
+            lock_limited: None,
+            read_lock: get(Role::ReadLock).map(|f| transmute(f)),
+            read_try_lock: get(Role::ReadLock)
+                .map(|_| get(Role::ReadTryLock).map_or(never_reads as _, |f| transmute(f))),
+            read_unlock: get(Role::ReadUnlock).map(|f| transmute(f)),
+            read_lock_limited: None,
+        }
+    };
+    Ok((Box::leak(Box::new(lock)), summary))
 }
 
 /// Compiles and loads a source behind a prelude, and returns the main part of what it has, which is a
@@ -133,36 +343,244 @@ pub fn load_source(path: &Path) -> Result<&'static str, SourceError> {
 /// If a source has been loaded before.
 pub(crate) fn load(path: &Path, shown: &str, prelude: &str) -> Result<*const c_void, SourceError> {
     let directory = tempfile::tempdir().map_err(SourceError::Headers)?;
-    let library = compile(path, shown, prelude, directory.path())?;
-    // SAFETY: the library is lock code, whose initialisers are constants.
-    let library = unsafe { Library::open(Some(&library), RTLD_NOW | RTLD_LOCAL) };
-    // SAFETY: the prelude or the source defines this constant.
-    let contents = library.and_then(|library| unsafe {
-        let contents = library.get::<*const Contents>(b"lw_check_source\0")?;
-        let contents = contents.into_raw().cast::<Contents>();
-        // Its code and constants stay for as long as the program runs.
-        std::mem::forget(library);
-        Ok(&*contents)
-    });
-    let contents = contents.map_err(|error| SourceError::Load {
-        path: shown.to_owned(),
-        error,
-    })?;
-    site::add(match contents.first.is_null() {
-        // No operation, no section.
-        true => &[],
-        // SAFETY: the bounds of the section in which the linker has put the sites.
-        false => unsafe {
-            let count = contents.end.offset_from(contents.first) as usize;
-            std::slice::from_raw_parts(contents.first, count)
-        },
-    });
-    Ok(contents.main)
+    let compiler = Compiler::new(path, directory.path())?;
+    let file = directory.path().join("prelude.h");
+    fs::write(&file, prelude).map_err(SourceError::Headers)?;
+    let library = link(&compiler, path, shown, Some(&file), "", directory.path())?;
+    library.finish(shown, None)?;
+    Ok(library.contents().main)
+}
+
+/// A library that a source was compiled to. Its code and constants stay for as long as the program runs.
+struct Compiled {
+    path: PathBuf,
+    library: std::mem::ManuallyDrop<Library>,
+    /// The numbers of sites of its calls.
+    sites: Vec<usize>,
+}
+
+impl Compiled {
+    fn symbol<T>(&self, name: &str) -> Option<*const T> {
+        // SAFETY: only its address is asked for.
+        let symbol = unsafe { self.library.get::<*const T>(name.as_bytes()) };
+        symbol
+            .ok()
+            .map(|symbol| symbol.into_raw().cast::<T>().cast_const())
+    }
+
+    fn contents(&self) -> &'static Contents {
+        let contents = self
+            .symbol::<Contents>("lw_check_source")
+            .expect("the prelude defines it");
+        // SAFETY: that constant.
+        unsafe { &*contents }
+    }
+
+    /// Makes its operations and its memory those of the check. `initialise`: the function that makes a lock.
+    fn finish(
+        &self,
+        shown: &str,
+        initialise: Option<*const *mut c_void>,
+    ) -> Result<(), SourceError> {
+        let file = fs::read(&self.path).map_err(SourceError::Headers)?;
+        let elf: ElfFile64<Endianness> = ElfFile64::parse(&*file)
+            .map_err(|error| SourceError::Headers(io::Error::other(error)))?;
+        let own = elf
+            .dynamic_symbols()
+            .find(|s| s.name() == Ok("lw_check_source"));
+        let own = own.map_or(0, |symbol| symbol.address());
+        let base = std::ptr::from_ref(self.contents()) as usize - own as usize;
+        self.add_sites(base);
+        let endian = elf.endian();
+        let (mut globals, mut constants, mut locals) = (0..0, 0, None);
+        for header in elf.elf_program_headers() {
+            let start = header.p_vaddr(endian) as usize;
+            let range = base + start..base + start + header.p_memsz(endian) as usize;
+            match header.p_type(endian) {
+                elf::PT_LOAD if header.p_flags(endian) & elf::PF_W == elf::PF_W => globals = range,
+                elf::PT_GNU_RELRO => constants = range.end,
+                elf::PT_TLS => locals = Some((range, header.p_filesz(endian) as usize)),
+                _ => {}
+            }
+        }
+        globals.start = globals.start.max(constants).min(globals.end);
+        let too_large = |what, size, max| SourceError::Variables {
+            path: shown.to_owned(),
+            what,
+            size,
+            max,
+        };
+        if globals.len() > layout::MOST_GLOBALS {
+            return Err(too_large(
+                "static variables",
+                globals.len(),
+                layout::MOST_GLOBALS,
+            ));
+        }
+        let mut of_locals = Vec::new();
+        if let Some((range, in_file)) = locals {
+            if range.len() > layout::LOCAL_STRIDE {
+                return Err(too_large(
+                    "thread-local variables",
+                    range.len(),
+                    layout::LOCAL_STRIDE,
+                ));
+            }
+            of_locals = bytes(range.start..range.start + in_file);
+            of_locals.resize(range.len(), 0);
+        }
+        image::map().map_err(SourceError::Memory)?;
+        if !of_locals.is_empty() {
+            // SAFETY: the memory that was mapped, of the thread that initialises.
+            unsafe {
+                let to = layout::local(0) as *mut u8;
+                to.copy_from_nonoverlapping(of_locals.as_ptr(), of_locals.len());
+            }
+        }
+        let locks = initialise.map(|initialise| {
+            lost::initialises(true);
+            let locks = std::array::from_fn(|i| {
+                // SAFETY: the glue defines it so.
+                let initialise: unsafe extern "C" fn(*mut c_void, *mut c_void) =
+                    unsafe { std::mem::transmute(initialise) };
+                let lock = layout::lock(i);
+                // SAFETY: memory is mapped there.
+                unsafe { initialise(lock as *mut c_void, std::ptr::null_mut()) };
+                bytes(lock..lock + layout::LOCK_STRIDE)
+            });
+            lost::initialises(false);
+            locks
+        });
+        let names = elf
+            .symbols()
+            .filter(|symbol| symbol.kind() == SymbolKind::Data);
+        let names = names.filter_map(|symbol| {
+            let offset = (base + symbol.address() as usize).checked_sub(globals.start)?;
+            Some((
+                offset,
+                symbol.size() as usize,
+                symbol.name().ok()?.to_owned(),
+            ))
+        });
+        image::set(Image {
+            names: names.collect(),
+            of_globals: bytes(globals.clone()),
+            globals,
+            module: module_at(base),
+            of_locals,
+            locks,
+        });
+        Ok(())
+    }
+
+    /// Adds its operations to the sites, with their places.
+    fn add_sites(&self, base: usize) {
+        let contents = self.contents();
+        let mut places = Places::new(&self.path, self.path.parent().unwrap_or(Path::new("/")));
+        if let Some(calls) = self.symbol::<[*const Call; 1]>("lw_check_calls") {
+            // SAFETY: the table, whose length is the number of calls that were given sites, each with as many
+            // sites. Nobody reads them yet.
+            unsafe {
+                let calls = (*calls)[0];
+                for (i, count) in self.sites.iter().enumerate() {
+                    let Call { address, sites } = *calls.add(i);
+                    let place = places.of((address - base) as u64);
+                    for site in 0..*count {
+                        let site = &mut *sites.add(site);
+                        site.set_place(place.file, place.function, place.operand, place.line);
+                    }
+                }
+            }
+        }
+        site::add(match contents.first.is_null() {
+            // No operation, no section.
+            true => &[],
+            // SAFETY: the bounds of the section in which the linker has put the sites.
+            false => unsafe {
+                let count = contents.end.offset_from(contents.first) as usize;
+                std::slice::from_raw_parts(contents.first, count)
+            },
+        });
+    }
+}
+
+/// A call and its sites, `struct lw_check_return` in C.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Call {
+    address: usize,
+    sites: *mut Site,
+}
+
+/// The bytes at these addresses, which are readable.
+fn bytes(range: std::ops::Range<usize>) -> Vec<u8> {
+    // SAFETY: a segment of the library, or memory that was mapped. Nobody writes to it meanwhile.
+    unsafe { std::slice::from_raw_parts(range.start as *const u8, range.len()) }.to_vec()
+}
+
+/// The number by which the system knows the thread-local variables of the library at this address.
+fn module_at(base: usize) -> usize {
+    unsafe extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        _: usize,
+        found: *mut c_void,
+    ) -> c_int {
+        // SAFETY: of the library, and the pair below.
+        unsafe {
+            let found = &mut *found.cast::<[usize; 2]>();
+            if (*info).dlpi_addr as usize == found[0] {
+                found[1] = (*info).dlpi_tls_modid;
+            }
+        }
+        0
+    }
+    let mut found = [base, 0];
+    // SAFETY: the function has this type.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
+    found[1]
+}
+
+/// A thread-local variable of the program, which a source may use.
+///
+/// # Safety
+/// As `__tls_get_addr` of the system.
+pub(crate) unsafe fn thread_local_of_program(index: *const [usize; 2]) -> usize {
+    type Get = unsafe extern "C" fn(*const [usize; 2]) -> usize;
+    // SAFETY: the system's function, if it has one, has this type.
+    unsafe {
+        let get = libc::dlsym(libc::RTLD_DEFAULT, c"__tls_get_addr".as_ptr());
+        match get.is_null() {
+            true => 0,
+            false => std::mem::transmute::<*mut c_void, Get>(get)(index),
+        }
+    }
 }
 
 /// The file of the source that was loaded.
 pub fn loaded_source() -> Option<&'static Path> {
-    LOADED.get().map(PathBuf::as_path)
+    LOADED.get().map(|loaded| loaded.path.as_path())
+}
+
+/// The options by which the source was loaded.
+pub fn loaded_options() -> Option<String> {
+    let loaded = LOADED.get()?;
+    let path = loaded.path.to_string_lossy().into_owned();
+    let path = shlex::try_quote(&path).unwrap_or_default();
+    let named: Vec<String> = loaded.named.iter().map(Named::to_string).collect();
+    Some(match named.is_empty() {
+        true => format!("--source {path}"),
+        false => format!("--source {path} --functions {}", named.join(",")),
+    })
+}
+
+/// Whether the lock of the source that was loaded can be tried.
+pub fn loaded_has_trylock() -> bool {
+    LOADED.get().is_some_and(|loaded| loaded.has_trylock)
+}
+
+/// The functions of the source that was loaded, in words, if it does not describe its lock.
+pub fn loaded_summary() -> Option<&'static str> {
+    LOADED.get()?.summary.as_deref()
 }
 
 /// The files that a check of the loaded source depends on: the source and, in a checkout, the headers there.
@@ -170,6 +588,7 @@ pub(crate) fn loaded_files() -> Vec<PathBuf> {
     let Some(source) = LOADED.get() else {
         return Vec::new();
     };
+    let source = &source.path;
     let mut files = vec![source.clone()];
     let checkout = checkout(source).map(|root| root.join("locks"));
     for root in source.parent().into_iter().chain(checkout.as_deref()) {
@@ -255,64 +674,237 @@ fn command_of(compiler: &str) -> Command {
 /// Whether a compiler has an option; gcc has some that clang has not.
 fn is_supported(compiler: &str, flag: &str) -> bool {
     let mut command = command_of(compiler);
-    command.args(["-Werror", "-E", flag, "-xc", "/dev/null"]);
+    command.args(["-Werror", "-E", "-xc"]);
+    command.args(flag.split(' ')).arg("/dev/null");
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// Compiles a source to a library in `directory`.
-fn compile(path: &Path, shown: &str, text: &str, directory: &Path) -> Result<PathBuf, SourceError> {
-    let prelude = directory.join("prelude.h");
-    // A lock of a checkout is compiled with the headers that are there.
-    let root = checkout(path).unwrap_or(directory);
-    if root != directory {
-        compare_checkout(root)?;
-    }
-    let beside = path.parent().unwrap_or(Path::new("/"));
-    compare_beside(beside)?;
-    let write = || -> io::Result<()> {
-        for (part, files) in [("locks", &LOCKS), ("worlds/check", &WORLD)] {
-            if root == directory {
-                fs::create_dir_all(root.join(part))?;
-                files.extract(root.join(part))?;
-            }
-        }
-        fs::write(&prelude, text)
-    };
-    write().map_err(SourceError::Headers)?;
-    let library = directory.join("source.so");
-    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-    let mut command = command_of(&compiler);
-    command.args(["-std=gnu17", "-O2", "-shared", "-fPIC", "-Wall"]);
-    command.args(FLAGS.iter().filter(|flag| is_supported(&compiler, flag)));
-    let parts = ["", "contract", "parts", "registry"];
-    for part in parts.map(|part| beside.join(part)) {
-        if part.is_dir() {
-            command.arg("-I").arg(part);
-        }
-    }
-    command.arg("-I").arg(root.join("worlds/check"));
-    for part in parts {
-        command.arg("-I").arg(root.join("locks").join(part));
-    }
-    let historic = root.join("locks/historic");
-    if path.starts_with(&historic) {
-        command.arg("-DLW_WITH_HISTORIC").arg("-I").arg(historic);
-    }
-    command.arg("-include").arg(&prelude);
-    command.arg(path).arg("-o").arg(&library);
-    let Output { status, stderr, .. } =
-        command.output().map_err(|error| SourceError::Compiler {
-            compiler: compiler.clone(),
-            error,
-        })?;
-    let lines = String::from_utf8_lossy(&stderr);
-    if !status.success() {
+/// Runs a compiler, and shows its warnings.
+fn run(mut command: Command, compiler: &str, shown: &str) -> Result<Output, SourceError> {
+    let output = command.output().map_err(|error| SourceError::Compiler {
+        compiler: compiler.to_owned(),
+        error,
+    })?;
+    let lines = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
         return Err(SourceError::Compile {
             path: shown.to_owned(),
             lines: lines.trim_end().to_owned(),
         });
     }
-    // Warnings, as the compiler shows them.
     eprint!("{lines}");
-    Ok(library)
+    Ok(output)
+}
+
+/// The options with which each access of a source is a call, and calls stay where they are.
+const INSTRUMENTED: [&str; 15] = [
+    "-fsanitize=thread",
+    "--param=tsan-instrument-func-entry-exit=0",
+    "-mllvm -tsan-instrument-func-entry-exit=0",
+    "--param=tsan-distinguish-volatile=1",
+    "-mllvm -tsan-distinguish-volatile=1",
+    "-mllvm -tsan-instrument-read-before-write=1",
+    "-fno-optimize-sibling-calls",
+    "-fno-crossjumping",
+    "-fno-tree-tail-merge",
+    "-fno-reorder-blocks-and-partition",
+    "-fno-ipa-reference",
+    "-fno-builtin-memset",
+    "-fno-builtin-memcpy",
+    "-fno-builtin-memmove",
+    "-fno-exceptions",
+];
+
+/// The compiler of a source, and its headers.
+struct Compiler {
+    name: String,
+    is_cpp: bool,
+    includes: Vec<PathBuf>,
+    /// The headers of this program, or those of a checkout.
+    root: PathBuf,
+    is_historic: bool,
+}
+
+impl Compiler {
+    fn new(path: &Path, directory: &Path) -> Result<Self, SourceError> {
+        let is_cpp = is_cpp(path);
+        let (variable, usual) = if is_cpp { ("CXX", "c++") } else { ("CC", "cc") };
+        let name = std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
+        // A lock of a checkout is compiled with the headers that are there.
+        let root = checkout(path).unwrap_or(directory).to_owned();
+        if root != directory {
+            compare_checkout(&root)?;
+        }
+        let beside = path.parent().unwrap_or(Path::new("/"));
+        compare_beside(beside)?;
+        for (part, files) in [("locks", &LOCKS), ("worlds/check", &WORLD)] {
+            if root == directory {
+                let write = fs::create_dir_all(root.join(part));
+                let write = write.and_then(|()| files.extract(root.join(part)));
+                write.map_err(SourceError::Headers)?;
+            }
+        }
+        let parts = ["", "contract", "parts", "registry"];
+        let own = parts.map(|part| beside.join(part));
+        let mut includes: Vec<PathBuf> = own.into_iter().filter(|part| part.is_dir()).collect();
+        includes.push(root.join("worlds/check"));
+        includes.extend(parts.map(|part| root.join("locks").join(part)));
+        let historic = root.join("locks/historic");
+        let is_historic = path.starts_with(&historic);
+        if is_historic {
+            includes.push(historic);
+        }
+        Ok(Self {
+            name,
+            is_cpp,
+            includes,
+            root,
+            is_historic,
+        })
+    }
+
+    /// The compiler with the headers.
+    fn command(&self) -> Command {
+        let mut command = command_of(&self.name);
+        command.args([
+            "-O2",
+            "-g",
+            "-fPIC",
+            "-Wall",
+            "-Wno-unused-function",
+            "-Wno-unused-parameter",
+        ]);
+        for include in &self.includes {
+            command.arg("-I").arg(include);
+        }
+        if self.is_historic {
+            command.arg("-DLW_WITH_HISTORIC");
+        }
+        command
+    }
+
+    /// The options that say the language, which a header's name does not.
+    fn language(&self) -> [&str; 2] {
+        ["-x", if self.is_cpp { "c++" } else { "c" }]
+    }
+}
+
+/// Compiles a source to a library in `directory`, behind a prelude. `text`: what is compiled besides it.
+fn link(
+    compiler: &Compiler,
+    path: &Path,
+    shown: &str,
+    prelude: Option<&Path>,
+    text: &str,
+    directory: &Path,
+) -> Result<Compiled, SourceError> {
+    let supported = |flags: &[&'static str], compiler: &str| -> Vec<&'static str> {
+        let flags = flags
+            .iter()
+            .copied()
+            .filter(|flag| is_supported(compiler, flag));
+        flags.flat_map(|flag| flag.split(' ')).collect()
+    };
+    let mut command = compiler.command();
+    command.args(supported(FLAGS, &compiler.name));
+    command.args(supported(&INSTRUMENTED, &compiler.name));
+    if let Some(prelude) = prelude {
+        command.arg("-std=gnu17").arg("-include").arg(prelude);
+    }
+    let file = directory.join("source.s");
+    command
+        .args(compiler.language())
+        .arg("-S")
+        .arg(path)
+        .arg("-o")
+        .arg(&file);
+    run(command, &compiler.name, shown)?;
+    let rewritten = assembly::rewrite(&fs::read_to_string(&file).map_err(SourceError::Headers)?);
+    fs::write(&file, &rewritten.text).map_err(SourceError::Headers)?;
+    if let Some((Line { file, number }, text)) = rewritten.inline.first() {
+        return Err(SourceError::Assembly {
+            file: file.clone(),
+            line: *number,
+            text: text.trim().replace('\n', "; ").replace('\t', " "),
+        });
+    }
+
+    let accesses = directory.join("accesses.c");
+    fs::write(
+        &accesses,
+        format!("{text}\n#include \"source/accesses.c\"\n"),
+    )
+    .map_err(SourceError::Headers)?;
+    let library = directory.join("source.so");
+    let c = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let mut command = command_of(&c);
+    command.args(["-std=gnu17", "-O2", "-fPIC", "-shared", "-Wl,-Bsymbolic"]);
+    command.args(supported(FLAGS, &c));
+    for part in [
+        "worlds/check",
+        "locks",
+        "locks/contract",
+        "locks/parts",
+        "locks/registry",
+    ] {
+        command.arg("-I").arg(compiler.root.join(part));
+    }
+    command.arg("-x").arg("c").arg(&accesses);
+    command
+        .arg("-x")
+        .arg("assembler")
+        .arg(&file)
+        .arg("-o")
+        .arg(&library);
+    run(command, &c, shown)?;
+    check_calls(&library, shown, &rewritten.calls)?;
+    // SAFETY: the library is lock code, whose initialisers are constants.
+    let loaded = unsafe { Library::open(Some(&library), RTLD_NOW | RTLD_LOCAL) };
+    let loaded = loaded.map_err(|error| SourceError::Load {
+        path: shown.to_owned(),
+        error,
+    })?;
+    Ok(Compiled {
+        path: library,
+        library: std::mem::ManuallyDrop::new(loaded),
+        sites: rewritten.sites,
+    })
+}
+
+/// Fails if a library calls a function that is neither its own nor of the checker.
+fn check_calls(
+    library: &Path,
+    shown: &str,
+    calls: &HashMap<String, Line>,
+) -> Result<(), SourceError> {
+    /// The beginnings of names that compilers and linkers use.
+    const KNOWN: [&str; 8] = [
+        "lw_check_",
+        "__cxa_",
+        "__gxx_",
+        "_Unwind_",
+        "_ITM_",
+        "__gmon_",
+        "_ZTV",
+        "_ZSt",
+    ];
+    let file = fs::read(library).map_err(SourceError::Headers)?;
+    let elf: ElfFile64<Endianness> =
+        ElfFile64::parse(&*file).map_err(|error| SourceError::Headers(io::Error::other(error)))?;
+    let missing = elf
+        .dynamic_symbols()
+        .filter(|symbol| symbol.is_undefined() && !symbol.is_weak());
+    let mut names: Vec<&str> = missing.filter_map(|symbol| symbol.name().ok()).collect();
+    names.sort_unstable();
+    names.retain(|name| !name.is_empty() && !KNOWN.iter().any(|known| name.starts_with(known)));
+    let Some(name) = names.first() else {
+        return Ok(());
+    };
+    let at = calls.get(*name).cloned().unwrap_or_default();
+    Err(SourceError::Call {
+        path: shown.to_owned(),
+        file: at.file,
+        line: at.number,
+        name: (*name).to_owned(),
+    })
 }

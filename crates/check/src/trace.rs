@@ -9,6 +9,7 @@ use crate::cells::{Findings, Parts, Place};
 use crate::check::{Check, by_view};
 use crate::config::{LOCKREF_COUNT, Subject, queue_of_tail};
 use crate::headers::{self, NodeLayout};
+use crate::image;
 use crate::layout::{self, Region, UNINITIALISED};
 use crate::model::{Choice, Model, Picks, Stop, woken};
 use crate::results::Broken;
@@ -298,6 +299,10 @@ pub(crate) fn name_of(threads: usize, address: usize) -> String {
             format!("parked head {entry}{}", field(offset))
         }
         Some((Region::Variables, offset)) => format!("v{offset}"),
+        Some((Region::Local { thread }, offset)) => {
+            format!("t{thread}.thread-local{}", field(offset))
+        }
+        Some((Region::Global, offset)) => image::name(offset),
         None => format!("{address:#x}"),
     }
 }

@@ -19,6 +19,13 @@ pub enum Violation {
         /// The thread with the later access.
         thread: usize,
     },
+    /// Nothing orders an access to the lock's memory after another one, and one of the two is not atomic.
+    Race {
+        /// The thread with the later access.
+        thread: usize,
+        /// That access.
+        site: &'static Site,
+    },
     /// Threads wait and no thread can go on.
     Deadlock {
         /// The threads that wait.
@@ -92,7 +99,7 @@ impl Violation {
     pub fn name(&self) -> &'static str {
         match self {
             Self::MutualExclusion { .. } => "mutual_exclusion",
-            Self::DataRace { .. } => "data_race",
+            Self::DataRace { .. } | Self::Race { .. } => "data_race",
             Self::Deadlock { .. } => "deadlock",
             Self::Livelock => "livelock",
             Self::NodeReleased { .. } => "node_released",
@@ -118,6 +125,13 @@ impl fmt::Display for Violation {
             Self::DataRace { thread } => write!(
                 f,
                 "data race: nothing orders the access of thread {thread} to the protected data after the access before it"
+            ),
+            Self::Race { thread, site } => write!(
+                f,
+                "data race: nothing orders thread {thread}'s {site} ({}:{}) after another thread's access to the \
+                 same memory, and one of the two is not atomic",
+                site.file(),
+                site.line
             ),
             Self::Deadlock { threads } => {
                 let list: Vec<String> = threads.iter().map(usize::to_string).collect();

@@ -545,19 +545,31 @@ LW_DESCRIBE_OPS(NAME, struct lw_NAME, {lock}, true, {unlock}, .summary = "", .or
     };
     let own = "struct lw_NAME *own = lock";
     let exchange = format!("{own}; atomic_exchange(&own->other, 1)");
-    let foreign = with("foreign", &exchange, "(void)lock");
+    for (name, lock, unlock, violation) in [
+        (
+            "foreign",
+            exchange.as_str(),
+            "(void)lock",
+            "mutual_exclusion",
+        ),
+        ("aborts", "(void)lock", "abort()", "promise"),
+        (
+            "null",
+            "(void)lock",
+            "*(volatile int *)NULL = 1",
+            "no_memory",
+        ),
+    ] {
+        let found = json(&["--source", &with(name, lock, unlock)], 1);
+        assert_eq!(found["violation"]["name"], violation, "{name}");
+    }
+    let traps = with("traps", "(void)lock", "__builtin_trap()");
+    assert_refused(&["--source", &traps], &["SIGILL"]);
+    let far = with("far", "(void)lock", "*(volatile int *)(1ul << 44) = 1");
     assert_refused(
-        &["--source", &foreign],
-        &[
-            "thread 0 accesses the lock",
-            "lw_load()",
-            "before its first operation",
-        ],
+        &["--source", &far],
+        &["accesses 0x100000000000, where no memory is"],
     );
-    let aborts = with("aborts", "(void)lock", "abort()");
-    assert_refused(&["--source", &aborts], &["SIGABRT"]);
-    let null = with("null", "(void)lock", "*(volatile int *)NULL = 1");
-    assert_refused(&["--source", &null], &["accesses 0x0, where no memory is"]);
 
     let endless =
         format!("{own}; lw_store(&own->word, 0, release); for (volatile int i = 0;;) (void)i");
@@ -570,6 +582,187 @@ LW_DESCRIBE_OPS(NAME, struct lw_NAME, {lock}, true, {unlock}, .summary = "", .or
             "after store own->word (endless.c:5, lw_endless_type_unlock)",
             "lw_pause(1)",
         ],
+    );
+}
+
+/// A lock in C11, as anybody writes one.
+const SPIN: &str = r#"#include <stdatomic.h>
+#include <stdbool.h>
+typedef struct { atomic_int held; long owner; } spin_t;
+void spin_lock(spin_t *lock, int me)
+{
+	while (atomic_exchange_explicit(&lock->held, 1, memory_order_acquire))
+		;
+	lock->owner = me;
+}
+bool spin_trylock(spin_t *lock)
+{
+	return !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
+}
+void spin_unlock(spin_t *lock)
+{
+	lock->owner = -1;
+	atomic_store_explicit(&lock->held, 0, memory_order_release);
+}
+"#;
+
+/// Runs a check of the lock in a file of this name and text, in its directory.
+fn check_file(
+    name: &str,
+    text: &str,
+    options: &[&str],
+    status: i32,
+) -> (serde_json::Value, String) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join(name), text).unwrap();
+    let mut check = support::lockworks(&[&["check", name, "--json"], options].concat());
+    let output = check.current_dir(directory.path()).output().unwrap();
+    let errors = self::text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{errors}");
+    (
+        serde_json::from_slice(&output.stdout).unwrap_or_default(),
+        errors.to_owned(),
+    )
+}
+
+#[test]
+fn a_lock_in_c_or_cpp_is_checked_as_it_stands() {
+    let (checks, _) = check_file("spin.c", SPIN, &[], 0);
+    let checks = checks.as_array().unwrap();
+    let tried: Vec<_> = checks
+        .iter()
+        .map(|check| check["trylock"] == true)
+        .collect();
+    assert_eq!(tried, [false, true]);
+    for check in checks {
+        assert_eq!(
+            (&check["lock"], &check["complete"]),
+            (&"spin".into(), &true.into())
+        );
+    }
+    for (from, to, violation) in [
+        (
+            "0, memory_order_release",
+            "0, memory_order_relaxed",
+            "data_race",
+        ),
+        (
+            "while (atomic_exchange_explicit(&lock->held, 1, memory_order_acquire))\n\t\t;",
+            "",
+            "mutual_exclusion",
+        ),
+        (
+            "\tlock->owner = -1;\n",
+            "\t(void)*(volatile long *)&lock->owner;\n",
+            "",
+        ),
+        ("\tlock->owner = me;\n", "\t*(int *)0 = me;\n", "no_memory"),
+        (
+            "\tlock->owner = me;\n",
+            "\tlock[1].owner = me;\n",
+            "no_memory",
+        ),
+        ("return !", "return !!", "mutual_exclusion"),
+    ] {
+        assert!(SPIN.contains(from), "{from}");
+        let status = i32::from(!violation.is_empty());
+        let (checks, _) = check_file("spin.c", &SPIN.replace(from, to), &[], status);
+        let checks = checks.as_array().unwrap();
+        let found = checks
+            .iter()
+            .filter_map(|check| check["violation"]["name"].as_str());
+        assert_eq!(found.last().unwrap_or_default(), violation, "{from}");
+    }
+    let builtins = "static int held; static long by;
+        void g_lock(void) { while (__sync_lock_test_and_set(&held, 1)) while (*(volatile int *)&held) ; by++; }
+        void g_unlock(void) { by--; __sync_lock_release(&held); }";
+    let (check, _) = check_file("global.c", builtins, &[], 0);
+    assert_eq!(check["complete"], true);
+    let (check, _) = check_file(
+        "global.c",
+        &builtins.replace("by++; }", "} long f(void) { return by; }"),
+        &[],
+        0,
+    );
+    assert_eq!(check["complete"], true);
+    let outside = builtins.replace("{ while", "{ by++; while");
+    let (check, _) = check_file("global.c", &outside, &[], 1);
+    assert_eq!(check["violation"]["name"], "data_race");
+    let cpp = "#include <atomic>
+        class ticket { std::atomic<unsigned> next{0}, owner{0}; public:
+        void lock() { auto me = next++; while (owner.load(std::memory_order_acquire) != me) ; }
+        void unlock() { owner.store(owner.load() + 1, std::memory_order_release); } };";
+    let (check, _) = check_file("ticket.cc", cpp, &[], 0);
+    assert_eq!(
+        (&check["lock"], &check["complete"]),
+        (&"ticket".into(), &true.into())
+    );
+    let (check, _) = check_file(
+        "ticket.cc",
+        &cpp.replace("order_release", "order_relaxed"),
+        &[],
+        1,
+    );
+    assert_eq!(check["violation"]["name"], "data_race");
+}
+
+/// What cannot be checked is named, in one line that says what to do.
+#[test]
+fn a_file_that_cannot_be_checked_is_refused_with_its_line() {
+    let refused = |name: &str, text: &str, options: &[&str], words: &[&str]| {
+        let (_, errors) = check_file(name, text, options, 2);
+        let line = errors.lines().last().unwrap_or_default().to_owned();
+        for word in words {
+            assert!(line.contains(word), "{word}: {errors}");
+        }
+    };
+    let body = |body: &str| SPIN.replace("lock->owner = me;", body);
+    refused(
+        "none.c",
+        "int f(void) { return 0; }",
+        &[],
+        &["'none.c' has no lock", "--functions lock=NAME,unlock=NAME"],
+    );
+    let two = format!("{SPIN} void tas_acquire(spin_t *l) {{}} void tas_release(spin_t *l) {{}}");
+    refused(
+        "two.c",
+        &two,
+        &[],
+        &["--functions lock=spin_lock or --functions lock=tas_acquire"],
+    );
+    check_file("two.c", &two, &["--functions", "lock=tas_acquire"], 1);
+    refused(
+        "spin.c",
+        SPIN,
+        &["--functions", "lock=none"],
+        &["no function 'none'", "spin_trylock"],
+    );
+    refused("spin.c", SPIN, &["--functions", "none"], &["lock=my_lock"]);
+    refused(
+        "asm.c",
+        &body("__asm__ volatile(\"incl %0\" : \"+m\"(lock->held));"),
+        &[],
+        &["asm.c:8 has inline assembly"],
+    );
+    refused(
+        "call.c",
+        &format!("void g(void);\n{}", body("g();")),
+        &[],
+        &["call.c:9 calls g()"],
+    );
+    let shared = "static spin_t *_Atomic first; spin_t own; atomic_store(&first, &own);";
+    refused(
+        "own.c",
+        &body(shared),
+        &[],
+        &["shares a local variable of its own", "own.c:8"],
+    );
+    let harmless = body("__asm__ volatile(\"pause\" ::: \"memory\");");
+    check_file(
+        "pause.c",
+        &harmless,
+        &[],
+        i32::from(cfg!(not(target_arch = "x86_64"))),
     );
 }
 

@@ -147,6 +147,13 @@ impl<const N: usize> Message<N> {
         }
     }
 
+    /// Whether it is a read-modify-write of the one before, which has the same value and carries the same.
+    fn repeats(&self, before: &Self) -> bool {
+        self.attached
+            && (self.value, self.floor, self.author) == (before.value, before.floor, before.author)
+            && self.view == before.view
+    }
+
     /// Whether this thread wrote it, and learns nothing from it.
     pub fn is_by(&self, thread: usize) -> bool {
         self.author.map(usize::from) == Some(thread)
@@ -616,6 +623,7 @@ impl<const N: usize> State<N> {
             return;
         }
         self.drop_unreadable(live);
+        self.drop_repeated();
         self.drop_known(live);
     }
 
@@ -689,6 +697,31 @@ impl<const N: usize> State<N> {
             let gone = oldest.0[cell];
             if gone > 0 {
                 self.floors(cell, |floor| *floor = floor.saturating_sub(gone));
+            }
+        }
+    }
+
+    /// Forgets read-modify-writes that have written what they read, and carry what that carried: a thread that
+    /// has seen such a write may do just what one may that has seen the write before it. Else the history
+    /// grows without end where threads spin by exchanges. Only in long histories.
+    fn drop_repeated(&mut self) {
+        const LONG: usize = 4;
+        for cell in 0..self.cells() {
+            while let range = self.range(cell)
+                && range.len() > LONG
+                && let Some(first) = self.messages[range.clone()]
+                    .windows(2)
+                    .position(|pair| pair[1].repeats(&pair[0]))
+            {
+                self.messages.remove(range.start + first + 1);
+                for start in &mut self.starts[cell + 1..] {
+                    *start -= 1;
+                }
+                let moved = |place: &mut u8| *place -= u8::from(usize::from(*place) > first);
+                for view in self.views() {
+                    moved(&mut view.0[cell]);
+                }
+                self.floors(cell, moved);
             }
         }
     }

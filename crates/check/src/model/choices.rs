@@ -303,7 +303,7 @@ impl<const N: usize> Model<'_, N> {
             // The writes that the thread may come to see by a fence count too.
             let order = match (self.findings.acquire_fences, kind) {
                 (true, _) => Order::Acquire,
-                (false, OperationKind::CompareExchange) => Order::Relaxed,
+                (false, OperationKind::CompareExchange) => self.failure_order(request),
                 _ => self.order(request),
             };
             let seen = self.seen_after(state, *thread, parts, &picks, order);

@@ -4,7 +4,7 @@
 use lockworks_explore::{Barrier, LocalId, Message, State, Thread, View};
 use lockworks_litmus::Memory;
 
-use crate::cells::{Cell, CellId, PARTS, Parts, Place};
+use crate::cells::{Cell, CellId, PARTS, Parts, Place, Recorded};
 use crate::config::{Time, queue_of_tail};
 use crate::headers;
 use crate::layout::{self, Region};
@@ -71,22 +71,24 @@ impl<const N: usize> Model<'_, N> {
             OperationKind::Store => {
                 self.check_nodes(state, thread, &parts, kind)?;
                 self.note_use(state, thread, &parts);
+                self.note_race(state, thread, request, &parts)?;
                 self.write(state, thread, &parts, picks, request.a, order, kind)?;
                 Ok(Some(0))
             }
             _ => {
                 self.check_nodes(state, thread, &parts, kind)?;
                 self.note_use(state, thread, &parts);
+                self.note_race(state, thread, request, &parts)?;
                 let old = self.value(state, &parts, picks);
                 if self.is_uninitialised(state, &parts, picks) {
                     return Err(Violation::Uninitialised { thread }.into());
                 }
                 let new = kind.written(old, request.a, request.b);
                 let failed = kind == OperationKind::CompareExchange && new.is_none();
-                let read_order = if failed || kind == OperationKind::Park {
-                    Order::Relaxed
-                } else {
-                    order
+                let read_order = match kind {
+                    OperationKind::Park => Order::Relaxed,
+                    _ if failed => self.failure_order(request),
+                    _ => order,
                 };
                 self.read(state, thread, &parts, picks, read_order);
                 if let Some(new) = new {
@@ -492,6 +494,39 @@ impl<const N: usize> Model<'_, N> {
         }
     }
 
+    /// Checks that an access is ordered after those with which it would be a race: one of the two is not
+    /// atomic, and one writes. Then records it.
+    fn note_race(
+        &self,
+        state: &mut State<N>,
+        thread: usize,
+        request: &Request,
+        parts: &Parts,
+    ) -> Result<(), Stop> {
+        if !self.cells.has_records() {
+            return Ok(());
+        }
+        self.grow(state);
+        let site = request.site;
+        let kind = Recorded::of(site);
+        for id in parts.cells() {
+            for record in self.cells.records_of(*id) {
+                let number = self.shared_number(record.cell);
+                if kind.conflicts(record.kind) && !state.knows(thread, number) {
+                    return Err(Violation::Race { thread, site }.into());
+                }
+                if kind == Recorded::PlainWrite {
+                    // Whoever has seen this write has seen what came before it.
+                    state.reset(number, 0);
+                }
+            }
+            if let Some(own) = self.cells.record_of(*id, kind, thread) {
+                state.event(self.shared_number(own), thread, 0);
+            }
+        }
+        Ok(())
+    }
+
     /// Ends the use of memory. All accesses by other threads must come before that.
     pub(super) fn end_uses(
         &self,
@@ -523,9 +558,13 @@ impl<const N: usize> Model<'_, N> {
         for cell in &self.cells.cells {
             if let (Some(owned), Place::Shared { number }) = (cell.region.node(), cell.place)
                 && owned == (thread, node)
-                && has_owner(cell)
+                && (has_owner(cell) || cell.is_record())
             {
                 let number = usize::from(number);
+                if cell.is_record() {
+                    state.reset(number, 0);
+                    continue;
+                }
                 match self.weak() {
                     true => state.reset(number, poison(cell.size)),
                     false => state.set(number, poison(cell.size)),

@@ -103,7 +103,7 @@ fn fences(operation: &Operation, model: Memory) -> &'static [Fence] {
         (_, Order::AcqRel) => &[Fence::Wmb, Fence::Rmb],
         (_, Order::Release) => &[Fence::Wmb],
         (_, Order::Acquire | Order::Dependency) => &[Fence::Rmb],
-        (_, Order::Relaxed) => &[],
+        (_, Order::Plain | Order::Relaxed) => &[],
     }
 }
 

@@ -60,7 +60,9 @@ Examples:
   lockworks check --lock cna --threads 3 --nodes 2
   lockworks check --lock pv,unfair --threads 3 --acquisitions 1 --cancel
   lockworks check --lock hq --threads 12 --random 10000
-  lockworks check --source mylock.c --optimize";
+  lockworks check spin.c             a lock of your own, in C or C++
+  lockworks check spin.c --functions lock=grab,unlock=drop
+  lockworks check spin.c --optimize";
 
 /// The most states of one configuration with --quick.
 const QUICK_STATES: usize = 200_000;
@@ -199,7 +201,7 @@ pub fn run_all(
     for subject in options.subjects()? {
         match options.quick {
             true => configs.extend(configurations(subject.0)?),
-            false => configs.push(options.checked.config(subject)),
+            false => configs.extend(options.uses(subject)),
         }
     }
     let checks: Vec<(&Config, Check)> = configs
@@ -338,8 +340,8 @@ fn free_disk() -> Option<u64> {
 fn replay(text: &str, options: &Options) -> Result<ExitCode> {
     options.output.destination.check()?;
     options.output.check_trace()?;
-    if let Some(source) = &options.source {
-        load_source(source)?;
+    if let Some(source) = options.file.as_ref().or(options.source.as_ref()) {
+        load_source(source, &options.functions.functions)?;
     }
     let token: Token = text.parse().context("cannot replay")?;
     let check = Check::new(&token.config, token.mutation).map_err(refused)?;

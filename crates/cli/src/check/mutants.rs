@@ -9,6 +9,7 @@ use lockworks_check::load_source;
 use lockworks_check::mutants::{self, Mutant, Mutants, Verdict};
 use serde::Serialize;
 
+use super::options::Functions;
 use lockworks_check::command_line::find_subject;
 use lockworks_ui::output;
 use lockworks_ui::progress;
@@ -27,7 +28,8 @@ Exit status: 1 if a listed mutant has another verdict than the list says.
 Examples:
   lockworks check mutants               all that are listed
   lockworks check mutants --lock cna    those of cna
-  lockworks check mutants --lock mine   each operation of a lock of your own")]
+  lockworks check mutants --lock mine   each operation of a lock without a list
+  lockworks check mutants --source spin.c")]
 pub struct MutantsArgs {
     /// Check mutants of these locks only [default: all locks with a list]
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
@@ -40,6 +42,9 @@ pub struct MutantsArgs {
     /// Print how many of the mutants a check of each size finds, as crates/check/sizes.toml has it
     #[arg(long, conflicts_with = "json")]
     sizes: bool,
+
+    #[command(flatten)]
+    functions: Functions,
 
     /// Print JSON instead of a table
     #[arg(long)]
@@ -143,7 +148,7 @@ pub fn command(args: &MutantsArgs) -> Result<ExitCode> {
     let mut locks = args.lock.clone();
     let mut loaded = None;
     if let Some(source) = &args.source {
-        let lock = load_source(source)?;
+        let lock = load_source(source, &args.functions.functions)?;
         // The mutants that a list has are those of the built lock.
         list.mutants.retain(|mutant| mutant.lock != lock);
         loaded = Some(lock);

@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::{Args, Command, Id};
 use lockworks::LockType;
 use lockworks_check::command_line::{Checked, find_subject, subjects};
-use lockworks_check::{COND, Limits, load_source};
+use lockworks_check::{COND, Config, Limits, Named, load_source, loaded_has_trylock};
 use lockworks_ui::output::Destination;
 
 /// The options of a check.
@@ -18,10 +18,16 @@ pub struct Options {
     #[command(flatten)]
     pub checked: Checked,
 
-    /// Compile and check the lock in FILE, a C file that uses the operations and ends with
-    /// LW_DESCRIBE()
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["lock", "variant", "fork"])]
+    /// Compile and check the lock in FILE: C or C++ as it stands, or a file with LW_DESCRIBE()
+    #[arg(value_name = "FILE", conflicts_with_all = ["lock", "variant", "fork", "source"])]
+    pub file: Option<PathBuf>,
+
+    /// The same
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["lock", "variant", "fork"], hide_short_help = true)]
     pub source: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub functions: Functions,
 
     /// Check only the few small configurations that each lock has, up to 200,000 states each; this
     /// tests a change in seconds
@@ -43,6 +49,20 @@ pub struct Options {
 
     #[command(flatten)]
     pub output: Output,
+}
+
+/// The functions of a lock in a file.
+#[derive(Args)]
+pub struct Functions {
+    /// The functions of the lock in FILE whose names do not say what they do: lock=NAME, unlock=NAME,
+    /// trylock=NAME (or trylock=!NAME if 0 is success), read_lock, read_unlock, read_trylock, init
+    #[arg(
+        long,
+        value_name = "ROLE=NAME",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub functions: Vec<Named>,
 }
 
 /// Where the results go.
@@ -75,14 +95,40 @@ fn ids<Part: Args>() -> impl Iterator<Item = Id> {
 }
 
 impl Options {
+    /// The configurations of a lock, lockref or condition variable. A file is also checked with the functions
+    /// that only options call, unless the user gives one of these.
+    pub fn uses(&self, subject: (&'static str, &'static LockType)) -> Vec<Config> {
+        let config = self.checked.config(subject);
+        let is_one =
+            config.trylock || config.cancel || config.nesting > 0 || self.output.keep.is_some();
+        let mut uses = vec![config.clone()];
+        if self.file.is_some() && !is_one {
+            if loaded_has_trylock() {
+                let trylock = true;
+                uses.push(Config {
+                    trylock,
+                    ..config.clone()
+                });
+            }
+            if subject.1.can_time_out() {
+                let cancel = true;
+                uses.push(Config { cancel, ..config });
+            }
+        }
+        uses
+    }
+
     /// The locks to check, lockrefs and condition variable included.
     pub fn subjects(&self) -> Result<Vec<(&'static str, &'static LockType)>> {
         let Checked { lock, config, .. } = &self.checked;
         if !lock.is_empty() {
             return lock.iter().map(|name| find_subject(name)).collect();
         }
-        if let Some(source) = &self.source {
-            return Ok(vec![find_subject(load_source(source)?)?]);
+        if let Some(source) = self.file.as_ref().or(self.source.as_ref()) {
+            return Ok(vec![find_subject(load_source(
+                source,
+                &self.functions.functions,
+            )?)?]);
         }
         if let Some(variant) = &config.variant {
             return Ok(vec![find_subject(&variant.lock)?]);

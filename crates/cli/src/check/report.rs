@@ -6,8 +6,9 @@ use std::fmt;
 use itertools::Itertools;
 use lockworks_check::mutants::{SizeShows, shows};
 use lockworks_check::{
-    Broken, Check, CheckOutcome, Config, Coverage, End, Event, LIMIT_OF_STATES, RandomOutcome,
-    RandomRuns, Site, Token, TraceStep, loaded_source,
+    Broken, Check, CheckOutcome, Config, Coverage, End, Event, LIMIT_OF_STATES, Order,
+    RandomOutcome, RandomRuns, Site, Token, TraceStep, loaded_options, loaded_source,
+    loaded_summary,
 };
 use serde::{Serialize, Serializer};
 
@@ -72,10 +73,7 @@ pub struct Counterexample {
 impl Counterexample {
     /// The command that repeats the run.
     pub fn replay(&self) -> String {
-        let source = loaded_source().map(|path| {
-            let path = path.to_string_lossy().into_owned();
-            format!("--source {} ", shlex::try_quote(&path).unwrap_or_default())
-        });
+        let source = loaded_options().map(|options| options + " ");
         let source = source.unwrap_or_default();
         format!("lockworks check {source}--replay {}", self.token)
     }
@@ -374,6 +372,13 @@ const CLIENT: &str = "client.c";
 /// was loaded from a source has no operations that are built in.
 fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
     let is_covered = |site: &Site| covered[site.number()];
+    // A call of a source may have several sites, and so has one that is inlined.
+    let place = |site: &Site| (site.file(), site.line, site.to_string());
+    let reached: BTreeSet<_> = Site::all()
+        .iter()
+        .filter(|site| is_covered(site))
+        .map(place)
+        .collect();
     let files: BTreeSet<_> = Site::all()
         .iter()
         .filter(|site| is_covered(site) && site.file() != CLIENT)
@@ -381,8 +386,10 @@ fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
         .collect();
     let mut found: Vec<_> = Site::all()
         .iter()
-        .filter(|site| !is_covered(site) && files.contains(site.file()))
+        .filter(|site| !reached.contains(&place(site)) && files.contains(site.file()))
         .filter(|site| loaded_source().is_none() || !site.is_built_in())
+        // Those of variables on a thread's stack are no operations.
+        .filter(|site| site.order != Order::Plain)
         .map(|site| Uncovered {
             file: site.file(),
             line: site.line,
@@ -397,6 +404,9 @@ fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
 impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&fitted(&self.verdict()))?;
+        if let Some(functions) = loaded_summary() {
+            writeln!(f, "{}", fitted(&format!("  functions: {functions}")))?;
+        }
         if let Some(found) = &self.counterexample {
             return f.write_str(&run(found));
         }

@@ -1,0 +1,830 @@
+//! The functions of a lock in a source that describes nothing: they are found by their names, or named by
+//! the user.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use super::SourceError;
+
+/// What a function of a lock does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// It acquires the lock, alone.
+    Lock,
+    /// It tries that.
+    TryLock,
+    /// It releases it.
+    Unlock,
+    /// It acquires the lock as a reader.
+    ReadLock,
+    /// It tries that.
+    ReadTryLock,
+    /// It releases it.
+    ReadUnlock,
+    /// It makes a lock of memory.
+    Init,
+}
+
+/// The name of each role on the command line, and the ends of the names of its functions, without
+/// underscores. The longest end of a name counts.
+const ROLES: [(Role, &str, &[&str]); 7] = [
+    (
+        Role::Lock,
+        "lock",
+        &[
+            "lock",
+            "acquire",
+            "writelock",
+            "wrlock",
+            "writerlock",
+            "writeacquire",
+            "acquirewrite",
+            "lockwrite",
+            "lockexclusive",
+            "downwrite",
+            "wlock",
+            "enter",
+        ],
+    ),
+    (
+        Role::TryLock,
+        "trylock",
+        &[
+            "trylock",
+            "tryacquire",
+            "writetrylock",
+            "trywritelock",
+            "wrtrylock",
+            "trywrlock",
+            "writertrylock",
+            "writetryacquire",
+            "trywriteacquire",
+            "tryacquirewrite",
+            "trylockexclusive",
+            "downwritetrylock",
+            "tryenter",
+        ],
+    ),
+    (
+        Role::Unlock,
+        "unlock",
+        &[
+            "unlock",
+            "release",
+            "writeunlock",
+            "wrunlock",
+            "writerunlock",
+            "writerelease",
+            "releasewrite",
+            "unlockwrite",
+            "unlockexclusive",
+            "upwrite",
+            "wunlock",
+            "leave",
+            "exit",
+        ],
+    ),
+    (
+        Role::ReadLock,
+        "read_lock",
+        &[
+            "readlock",
+            "rdlock",
+            "readerlock",
+            "readacquire",
+            "acquireread",
+            "lockread",
+            "lockshared",
+            "acquireshared",
+            "downread",
+            "rlock",
+        ],
+    ),
+    (
+        Role::ReadTryLock,
+        "read_trylock",
+        &[
+            "readtrylock",
+            "tryreadlock",
+            "rdtrylock",
+            "tryrdlock",
+            "readertrylock",
+            "readtryacquire",
+            "tryreadacquire",
+            "tryacquireread",
+            "trylockshared",
+            "tryacquireshared",
+            "downreadtrylock",
+        ],
+    ),
+    (
+        Role::ReadUnlock,
+        "read_unlock",
+        &[
+            "readunlock",
+            "rdunlock",
+            "readerunlock",
+            "readrelease",
+            "releaseread",
+            "unlockread",
+            "unlockshared",
+            "releaseshared",
+            "upread",
+            "runlock",
+        ],
+    ),
+    (Role::Init, "init", &["init", "initialize", "initialise"]),
+];
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let row = ROLES.iter().find(|(role, ..)| role == self);
+        f.write_str(row.map_or("", |(_, name, _)| name))
+    }
+}
+
+/// A function that the user names: `lock=my_lock`, or `trylock=!my_trylock` if 0 is success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    role: Role,
+    name: String,
+    /// A result of 0 is success.
+    zero_succeeds: bool,
+}
+
+impl FromStr for Named {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            let roles: Vec<&str> = ROLES.iter().map(|(_, name, _)| *name).collect();
+            format!(
+                "give ROLE=FUNCTION, such as lock=my_lock; a role is {}",
+                roles.join(", ")
+            )
+        };
+        let (role, name) = text.split_once('=').ok_or_else(wrong)?;
+        let row = ROLES
+            .iter()
+            .find(|(_, known, _)| *known == role)
+            .ok_or_else(wrong)?;
+        let (name, zero_succeeds) = match name.strip_prefix('!') {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
+        match name.is_empty() {
+            true => Err(wrong()),
+            false => Ok(Self {
+                role: row.0,
+                name: name.to_owned(),
+                zero_succeeds,
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let not = if self.zero_succeeds { "!" } else { "" };
+        write!(f, "{}={not}{}", self.role, self.name)
+    }
+}
+
+/// The role and the beginning of a function's name.
+fn role(name: &str) -> Option<(Role, String)> {
+    let plain: String = name
+        .chars()
+        .filter(|c| *c != '_')
+        .collect::<String>()
+        .to_lowercase();
+    let ends = ROLES
+        .iter()
+        .flat_map(|(role, _, ends)| ends.iter().map(move |end| (*role, *end)));
+    let found = ends
+        .filter(|(_, end)| plain.ends_with(end))
+        .max_by_key(|(_, end)| end.len());
+    found.map(|(role, end)| (role, plain[..plain.len() - end.len()].to_owned()))
+}
+
+/// A function that a source defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Function {
+    pub(super) name: String,
+    /// The namespaces that it is in, each with `::`.
+    scope: String,
+    /// The class whose method it is.
+    class: Option<String>,
+    /// The types of its parameters.
+    parameters: Vec<String>,
+    /// It stands in the file that the user gave, and not in one that this includes.
+    is_own: bool,
+}
+
+impl Function {
+    /// Its full name.
+    fn path(&self) -> String {
+        let class = self.class.iter().map(|class| format!("{class}::"));
+        format!("{}{}{}", self.scope, class.collect::<String>(), self.name)
+    }
+
+    /// Functions of one lock have one key.
+    fn key(&self) -> Option<(String, Role)> {
+        let (role, begin) = role(&self.name)?;
+        let class = self.class.as_deref().unwrap_or_default();
+        Some((format!("{}{class}:{begin}", self.scope), role))
+    }
+}
+
+/// A word or sign of C.
+#[derive(Clone, Debug)]
+struct Token<'a> {
+    text: &'a str,
+    is_own: bool,
+    is_system: bool,
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '$'
+}
+
+/// The tokens of a source that was preprocessed, without the contents of strings. `own`: the file that the
+/// user gave.
+fn tokens<'a>(text: &'a str, own: &str) -> Vec<Token<'a>> {
+    let mut found = Vec::new();
+    let (mut is_own, mut is_system) = (false, false);
+    for line in text.lines() {
+        if let Some(marker) = line.strip_prefix("# ") {
+            let mut parts = marker.split('"');
+            let name = parts.nth(1).unwrap_or_default();
+            let flags = parts.next().unwrap_or_default();
+            is_own = name == own;
+            is_system = flags.split_whitespace().any(|flag| flag == "3") || name.starts_with('<');
+            continue;
+        }
+        let mut rest = line;
+        while let Some(first) = rest.chars().next() {
+            let length = match first {
+                '"' | '\'' => {
+                    let mut is_escaped = false;
+                    let end = rest.char_indices().skip(1).find(|(_, c)| {
+                        let is_end = *c == first && !is_escaped;
+                        is_escaped = *c == '\\' && !is_escaped;
+                        is_end
+                    });
+                    end.map_or(rest.len(), |(at, _)| at + 1)
+                }
+                c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
+                ':' if rest.starts_with("::") => 2,
+                c => c.len_utf8(),
+            };
+            let text = &rest[..length];
+            if !first.is_whitespace() {
+                found.push(Token {
+                    text: if first == '"' { "\"" } else { text },
+                    is_own,
+                    is_system,
+                });
+            }
+            rest = &rest[length..];
+        }
+    }
+    found
+}
+
+/// The words that stand before parentheses and name no function.
+const NO_FUNCTIONS: [&str; 14] = [
+    "__attribute__",
+    "__attribute",
+    "__asm__",
+    "asm",
+    "__asm",
+    "noexcept",
+    "alignas",
+    "_Alignas",
+    "__typeof__",
+    "typeof",
+    "decltype",
+    "_Atomic",
+    "__declspec",
+    "_Static_assert",
+];
+
+/// The tokens without attributes, and what else has parentheses and is no function.
+fn without_attributes<'a, 'b>(tokens: &'b [Token<'a>]) -> Vec<&'b Token<'a>> {
+    let mut kept = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let text = tokens[at].text;
+        let has_parentheses = tokens.get(at + 1).is_some_and(|next| next.text == "(");
+        if NO_FUNCTIONS.contains(&text) && has_parentheses && text != "_Atomic" {
+            at = closing(tokens, at + 1) + 1;
+            continue;
+        }
+        kept.push(&tokens[at]);
+        at += 1;
+    }
+    kept
+}
+
+/// The place of the bracket that closes the one at `open`.
+fn closing<'a, T: std::borrow::Borrow<Token<'a>>>(tokens: &[T], open: usize) -> usize {
+    let mut depth = 0;
+    for (at, token) in tokens.iter().enumerate().skip(open) {
+        match token.borrow().text {
+            "(" | "{" | "[" => depth += 1,
+            ")" | "}" | "]" => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    tokens.len() - 1
+}
+
+/// The type of a parameter.
+fn type_of(parameter: &[&Token]) -> String {
+    let mut words: Vec<&str> = parameter.iter().map(|token| token.text).collect();
+    let mut is_array = false;
+    if let Some(open) = words.iter().position(|word| *word == "[") {
+        words.truncate(open);
+        is_array = true;
+    }
+    if words.len() > 1 && words.last().is_some_and(|word| word.starts_with(is_word)) {
+        words.pop();
+    }
+    words.retain(|word| {
+        !matches!(
+            *word,
+            "const" | "restrict" | "__restrict" | "__restrict__" | "register"
+        )
+    });
+    if is_array {
+        words.push("*");
+    }
+    words.join(" ").replace(" :: ", "::")
+}
+
+/// The function that tokens before a body or a semicolon declare.
+fn declared(tokens: &[Token], scope: &str, class: Option<&str>) -> Option<Function> {
+    let tokens = without_attributes(tokens);
+    let is_name = |at: usize| {
+        let text = tokens[at].text;
+        text.starts_with(is_word) && !NO_FUNCTIONS.contains(&text) && tokens[at + 1].text == "("
+    };
+    let at = (0..tokens.len().saturating_sub(1)).find(|at| is_name(*at))?;
+    let is_outside = at > 0 && tokens[at - 1].text == "::";
+    let is_value = tokens[..at].iter().any(|token| token.text == "=");
+    let is_special = at > 0 && matches!(tokens[at - 1].text, "~" | "operator" | "new" | "return");
+    if is_outside || is_value || is_special || at == 0 {
+        return None;
+    }
+    let end = closing(&tokens, at + 1);
+    let mut parameters = Vec::new();
+    let mut depth = 0;
+    let mut begin = at + 2;
+    for i in at + 2..=end {
+        match tokens[i].text {
+            "(" | "[" | "<" => depth += 1,
+            ")" | "]" | ">" if i < end => depth -= 1,
+            "," if depth > 0 => {}
+            "," | ")" => {
+                parameters.push(type_of(&tokens[begin..i]));
+                begin = i + 1;
+            }
+            _ => {}
+        }
+    }
+    parameters.retain(|parameter| !parameter.is_empty() && parameter != "void");
+    Some(Function {
+        name: tokens[at].text.to_owned(),
+        scope: scope.to_owned(),
+        class: class.map(str::to_owned),
+        parameters,
+        is_own: tokens[at].is_own,
+    })
+}
+
+/// What stands between braces.
+enum Scope {
+    Namespace(String),
+    Class(String),
+    /// It adds nothing to names.
+    Same,
+}
+
+/// The functions that a preprocessed source defines outside of system headers.
+pub(super) fn functions(text: &str, own: &str) -> Vec<Function> {
+    let tokens = tokens(text, own);
+    let mut found = Vec::new();
+    let mut scopes: Vec<Scope> = Vec::new();
+    let mut begin = 0;
+    let mut at = 0;
+    while at < tokens.len() {
+        let head = &tokens[begin..at];
+        let has = |word: &str| head.iter().any(|token| token.text == word);
+        let namespaces = scopes.iter().filter_map(|scope| match scope {
+            Scope::Namespace(name) => Some(format!("{name}::")),
+            _ => None,
+        });
+        let scope: String = namespaces.collect();
+        let class = scopes.iter().rev().find_map(|scope| match scope {
+            Scope::Class(name) => Some(name.as_str()),
+            _ => None,
+        });
+        let is_template = has("template");
+        match tokens[at].text {
+            ";" => {
+                let declared = (class.is_some() && !is_template)
+                    .then(|| declared(head, &scope, class))
+                    .flatten();
+                found.extend(declared);
+                begin = at + 1;
+            }
+            ":" if head.len() == 1
+                && matches!(head[0].text, "public" | "private" | "protected") =>
+            {
+                begin = at + 1;
+            }
+            "}" => {
+                scopes.pop();
+                begin = at + 1;
+            }
+            "(" | "[" => at = closing(&tokens, at),
+            "{" => {
+                let name_after = |words: &[&str]| {
+                    let plain = without_attributes(head);
+                    let keyword = plain.iter().position(|token| words.contains(&token.text))?;
+                    let name = plain[keyword + 1..]
+                        .iter()
+                        .find(|token| token.text.starts_with(is_word));
+                    name.map(|name| name.text.to_owned())
+                };
+                let function = declared(head, &scope, class);
+                if has("namespace") {
+                    let name = name_after(&["namespace"]);
+                    scopes.push(name.map_or(Scope::Same, Scope::Namespace));
+                } else if has("extern") && has("\"") {
+                    scopes.push(Scope::Same);
+                } else if let Some(function) = function {
+                    if !is_template && !tokens[at].is_system {
+                        found.push(function);
+                    }
+                    at = closing(&tokens, at);
+                } else if (has("class") || has("struct"))
+                    && !has("=")
+                    && !has("enum")
+                    && !is_template
+                {
+                    // A structure of C has no methods, so nothing is found in it.
+                    let name = name_after(&["class", "struct"]).unwrap_or_default();
+                    scopes.push(Scope::Class(name));
+                } else {
+                    // An initialiser, an enumeration, a template or the body of a constructor.
+                    at = closing(&tokens, at) + 1;
+                    let goes_on = |next: &Token| matches!(next.text, ";" | "," | "{" | ")");
+                    if !tokens.get(at).is_some_and(goes_on) {
+                        begin = at;
+                    }
+                    continue;
+                }
+                begin = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    found
+}
+
+/// The functions of a lock.
+#[derive(Debug)]
+pub(super) struct Lock {
+    functions: BTreeMap<Role, Function>,
+    zero_succeeds: bool,
+    /// An initialiser that is no function.
+    initialiser: Option<String>,
+}
+
+impl Lock {
+    fn is_complete(&self) -> bool {
+        let has = |role| self.functions.contains_key(&role);
+        has(Role::Lock) && has(Role::Unlock)
+    }
+
+    fn names(&self) -> String {
+        let names = self
+            .functions
+            .iter()
+            .map(|(role, function)| format!("{role}={}", function.path()));
+        names.collect::<Vec<_>>().join(",")
+    }
+
+    /// The lock of a source: that of the functions that are named, and of others with the same beginning.
+    pub(super) fn find(
+        path: &str,
+        text: &str,
+        functions: &[Function],
+        named: &[Named],
+    ) -> Result<Self, SourceError> {
+        let mut locks: BTreeMap<String, Self> = BTreeMap::new();
+        for function in functions {
+            let Some((key, role)) = function.key() else {
+                continue;
+            };
+            let lock = locks.entry(key).or_insert_with(|| Self {
+                functions: BTreeMap::new(),
+                zero_succeeds: false,
+                initialiser: None,
+            });
+            lock.functions
+                .entry(role)
+                .or_insert_with(|| function.clone());
+        }
+        let mut given = BTreeMap::new();
+        let (mut zero_succeeds, mut initialiser) = (false, None);
+        for name in named {
+            let is_it =
+                |function: &&Function| function.path() == name.name || function.name == name.name;
+            match functions.iter().find(is_it) {
+                Some(function) => {
+                    given.insert(name.role, function.clone());
+                }
+                None if name.role == Role::Init && text.contains(&name.name) => {
+                    initialiser = Some(name.name.clone());
+                }
+                None => {
+                    let known: Vec<String> = functions
+                        .iter()
+                        .filter(|function| function.is_own)
+                        .map(Function::path)
+                        .collect();
+                    return Err(SourceError::NoFunction {
+                        path: path.to_owned(),
+                        name: name.name.clone(),
+                        known: known.join(", "),
+                    });
+                }
+            }
+            zero_succeeds |= name.zero_succeeds;
+        }
+        let of_given = given
+            .values()
+            .find_map(|function| function.key().map(|(key, _)| key));
+        let mut found = match of_given {
+            Some(key) => locks.remove(&key).into_iter().collect(),
+            None => {
+                let complete: Vec<Self> = locks.into_values().filter(Self::is_complete).collect();
+                let is_own = |lock: &Self| lock.functions.values().any(|function| function.is_own);
+                let (own, others): (Vec<_>, Vec<_>) = complete.into_iter().partition(is_own);
+                if own.is_empty() { others } else { own }
+            }
+        };
+        if found.len() > 1 {
+            let locks: Vec<String> = found
+                .iter()
+                .map(|lock| format!("--functions lock={}", lock.functions[&Role::Lock].path()))
+                .collect();
+            return Err(SourceError::TwoLocks {
+                path: path.to_owned(),
+                locks: locks.join(" or "),
+            });
+        }
+        let mut lock = found.pop().unwrap_or(Self {
+            functions: BTreeMap::new(),
+            zero_succeeds: false,
+            initialiser: None,
+        });
+        lock.functions.extend(given);
+        lock.zero_succeeds = zero_succeeds;
+        lock.initialiser = initialiser;
+        match lock.is_complete() {
+            true => Ok(lock),
+            false => Err(SourceError::NoLock {
+                path: path.to_owned(),
+                has: match lock.functions.is_empty() {
+                    true => String::new(),
+                    false => format!(" (found: {})", lock.names()),
+                },
+            }),
+        }
+    }
+
+    /// The functions in words.
+    pub(super) fn summary(&self) -> String {
+        let begins = match self.begins_with_zeros() {
+            true => "; it begins as zeros",
+            false => "",
+        };
+        format!("{}{begins}", self.names().replace(',', ", "))
+    }
+
+    fn begins_with_zeros(&self) -> bool {
+        let is_object = |function: &Function| function.class.is_some();
+        self.initialiser.is_none()
+            && !self.functions.contains_key(&Role::Init)
+            && !self.functions.values().any(is_object)
+    }
+
+    /// The type of the lock and of the node that a function gets, with `*` or `&`; for a method, of the
+    /// object.
+    fn types(&self) -> (Option<String>, Option<String>) {
+        let lock = &self.functions[&Role::Lock];
+        let is_pointer = |text: &&String| text.ends_with(['*', '&']);
+        let mut pointers = lock.parameters.iter().filter(is_pointer).cloned();
+        match &lock.class {
+            Some(class) => (Some(format!("{}{class} *", lock.scope)), pointers.next()),
+            None => (pointers.next(), pointers.next()),
+        }
+    }
+
+    /// The C text that calls a function of the lock.
+    fn call(&self, path: &str, function: &Function) -> Result<String, SourceError> {
+        let (lock, node) = self.types();
+        let mut lock_is_given = function.class.is_some();
+        let mut arguments = Vec::new();
+        for parameter in &function.parameters {
+            let is = |known: &Option<String>| known.as_ref() == Some(parameter);
+            let what = if is(&lock) && !lock_is_given {
+                lock_is_given = true;
+                "lock"
+            } else if is(&node) || (is(&lock) && node.is_none()) {
+                "node"
+            } else if parameter.ends_with(['*', '&']) {
+                return Err(SourceError::Parameter {
+                    path: path.to_owned(),
+                    function: function.path(),
+                    parameter: parameter.clone(),
+                    known: [lock, node]
+                        .into_iter()
+                        .flatten()
+                        .collect::<Vec<_>>()
+                        .join(", "),
+                });
+            } else {
+                "lw_check_thread_number()"
+            };
+            arguments.push(match (what, parameter.strip_suffix('&')) {
+                ("lock" | "node", Some(object)) => format!("*({object} *){what}"),
+                ("lock" | "node", None) => format!("({parameter}){what}"),
+                _ => what.to_owned(),
+            });
+        }
+        let arguments = arguments.join(", ");
+        Ok(match &function.class {
+            Some(class) => format!(
+                "(({}{class} *)lock)->{}({arguments})",
+                function.scope, function.name
+            ),
+            None => format!("{}({arguments})", function.path()),
+        })
+    }
+
+    /// The text behind the source, by which the lock is used.
+    pub(super) fn glue(&self, path: &str, is_cpp: bool) -> Result<String, SourceError> {
+        let mut text = String::new();
+        let (boolean, linkage) = match is_cpp {
+            true => ("bool", "extern \"C\" "),
+            false => ("_Bool", ""),
+        };
+        let _ = writeln!(
+            text,
+            "{linkage}void lw_check_flush(void);\n{linkage}unsigned int lw_check_thread_number(void);\n\
+             {linkage}void *lw_check_lent_node(unsigned int i);"
+        );
+        for (role, function) in &self.functions {
+            let call = self.call(path, function);
+            let (result, body) = match role {
+                Role::TryLock | Role::ReadTryLock => {
+                    let not = if self.zero_succeeds { "!" } else { "!!" };
+                    let call = call?;
+                    (
+                        boolean,
+                        format!(
+                            "{boolean} lw_done = {not}({call}); lw_check_flush(); return lw_done;"
+                        ),
+                    )
+                }
+                Role::Init => {
+                    // That of something else.
+                    let Ok(call) = call else { continue };
+                    ("void", format!("(void)({call});"))
+                }
+                _ => ("void", format!("(void)({}); lw_check_flush();", call?)),
+            };
+            let (parameters, own) = match role {
+                Role::ReadLock | Role::ReadTryLock | Role::ReadUnlock => {
+                    ("void *lock", "void *node = lw_check_lent_node(0); ")
+                }
+                _ => ("void *lock, void *node", ""),
+            };
+            let _ = writeln!(
+                text,
+                "{linkage}{result} lw_source_{role}({parameters});\n\
+                 {linkage}{result} lw_source_{role}({parameters})\n\
+                 {{ {own}(void)lock; (void)node; {body} }}"
+            );
+        }
+        let object = |of: &Option<String>| {
+            let of = of.as_deref()?.strip_suffix(['*', '&'])?;
+            Some(of.trim_end().to_owned())
+        };
+        let (lock, node) = self.types();
+        let (lock, node) = (object(&lock), object(&node));
+        let own_init = match (&self.initialiser, &lock) {
+            (Some(initialiser), Some(lock)) => Some(format!(
+                "static {lock} lw_new = {initialiser}; *({lock} *)lock = lw_new;"
+            )),
+            (None, Some(lock)) if is_cpp && !self.functions.contains_key(&Role::Init) => {
+                Some(format!("new (lock) {lock}();"))
+            }
+            _ => None,
+        };
+        if let Some(body) = own_init {
+            let _ = writeln!(
+                text,
+                "{linkage}void lw_source_init(void *lock, void *node);\n\
+                 {linkage}void lw_source_init(void *lock, void *node) {{ (void)node; {body} }}"
+            );
+        }
+        let size = |of: Option<String>, none: u32| match of {
+            Some(of) => format!("sizeof({of})"),
+            None => none.to_string(),
+        };
+        let _ = writeln!(
+            text,
+            "{linkage}const unsigned long lw_source_sizes[2];\n\
+             {linkage}const unsigned long lw_source_sizes[2] = {{ {}, {} }};",
+            size(lock, 4),
+            size(node, 0)
+        );
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(text: &str) -> Vec<String> {
+        let functions = functions(&format!("# 1 \"own.c\"\n{text}"), "own.c");
+        functions
+            .iter()
+            .map(|function| format!("{}({})", function.path(), function.parameters.join(", ")))
+            .collect()
+    }
+
+    #[test]
+    fn functions_are_found_in_c_and_in_cpp() {
+        let c = "struct lock { int a; } __attribute__((aligned(8)));\n\
+                 static inline __attribute__((always_inline)) void lock_it(struct lock *const l, int n) { if (n) { } }\n\
+                 int prototype(void);\nint x[] = { 1, 2 };\n_Bool t(unsigned v[2]) { return f(v); }\n";
+        assert_eq!(paths(c), ["lock_it(struct lock *, int)", "t(unsigned *)"]);
+        let cpp = "namespace a { template <class T> class no { void lock() {} };\n\
+                   class spin final { std::atomic<bool> held{false}; public: spin() : held{false} {}\n\
+                   void lock() noexcept { while (held.exchange(true)) ; } void unlock(); }; \n\
+                   void spin::unlock() { } } extern \"C\" { void f(a::spin &s) { s.lock(); } }";
+        assert_eq!(
+            paths(cpp),
+            ["a::spin::lock()", "a::spin::unlock()", "f(a::spin &)"]
+        );
+    }
+
+    fn found(text: &str, named: &[&str]) -> Result<String, String> {
+        let functions = functions(&format!("# 1 \"own.c\"\n{text}"), "own.c");
+        let named: Vec<Named> = named.iter().map(|name| name.parse().unwrap()).collect();
+        let lock = Lock::find("own.c", text, &functions, &named);
+        lock.map(|lock| lock.names())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_lock_is_that_of_a_pair_of_functions() {
+        let one = "void my_lock(int *l) {} void my_unlock(int *l) {} int my_trylock(int *l) { return 1; }";
+        assert_eq!(
+            found(one, &[]).unwrap(),
+            "lock=my_lock,trylock=my_trylock,unlock=my_unlock"
+        );
+        let two = format!("{one} void o_acquire(int *l) {{}} void o_release(int *l) {{}}");
+        let error = found(&two, &[]).unwrap_err();
+        assert!(
+            error.contains("--functions lock=my_lock or --functions lock=o_acquire"),
+            "{error}"
+        );
+        assert_eq!(
+            found(&two, &["lock=o_acquire"]).unwrap(),
+            "lock=o_acquire,unlock=o_release"
+        );
+        let error = found(one, &["lock=none"]).unwrap_err();
+        assert!(
+            error.contains("no function 'none'") && error.contains("my_trylock"),
+            "{error}"
+        );
+        let error = found("void deadlock(void) {}", &[]).unwrap_err();
+        assert!(error.contains("no lock"), "{error}");
+        let both = "void rw_read_lock(int *l) {} void rw_read_unlock(int *l) {} void rw_write_lock(int *l) {} void rw_write_unlock(int *l) {}";
+        let roles = "lock=rw_write_lock,unlock=rw_write_unlock,read_lock=rw_read_lock,read_unlock=rw_read_unlock";
+        assert_eq!(found(both, &[]).unwrap(), roles);
+    }
+}
