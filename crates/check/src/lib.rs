@@ -44,7 +44,7 @@ pub use litmus::{Litmus, LitmusResult, litmus_tests};
 pub use litmus_files::{CompiledFiles, Searched};
 pub use locks::{lock_in_cond, lock_types, lockref_types};
 pub use mutation::{Change, Mutation, Target, UnknownChange};
-pub use optimize::{OptimizeError, Optimized, Weaker, optimize};
+pub use optimize::{OptimizeError, Optimized, Weaker, optimize, remedies};
 pub use random::{RandomOutcome, RandomRuns};
 pub use results::{Broken, CheckOutcome, End, Event};
 pub use site::{OperationKind, Order, Site};

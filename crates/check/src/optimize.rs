@@ -3,7 +3,10 @@
 //! Operations are weakened one after another, each together with all that are weaker already, so that the
 //! orders that are found pass together. Those that cost most come first.
 
+use std::time::{Duration, Instant};
+
 use lockworks_explore::Limits;
+use lockworks_litmus::Memory;
 use serde::Serialize;
 
 use crate::check::Check;
@@ -179,4 +182,62 @@ fn weaker(site: &Site) -> Vec<Change> {
         .into_iter()
         .chain(orders.iter().copied().map(Change::Order))
         .collect()
+}
+
+/// The operations of which one with a stronger order suffices for a lock that breaks a promise, each with that
+/// order: the likely places of a mistake. None are found where no order is the cause.
+///
+/// # Errors
+/// The configuration cannot be checked.
+pub fn remedies(
+    config: &Config,
+    limits: &Limits,
+) -> Result<Vec<(&'static Site, Order)>, ConfigError> {
+    let begin = Instant::now();
+    let limits = Limits {
+        states: Some(MOST_STATES),
+        ..*limits
+    };
+    let mut found = Vec::new();
+    if config.memory == Memory::Sc || config.variant.is_some() {
+        return Ok(found);
+    }
+    let covered = Check::new(config, None)?.run(&limits, &mut |_| {}).covered;
+    let reached = |site: &&Site| covered[site.number()] && site.file() != CLIENT;
+    for site in Site::all().iter().filter(reached) {
+        for order in stronger(site) {
+            if begin.elapsed() > LONGEST {
+                return Ok(found);
+            }
+            let change = Mutation::at(site, Change::Order(*order));
+            let check = Check::new(config, Some(change))?;
+            if check.run(&limits, &mut |_| {}).end == End::Kept {
+                found.push((site, *order));
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The most states of a search for a remedy.
+const MOST_STATES: usize = 200_000;
+/// No search for a remedy begins later.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// The orders that are stronger than that of an operation, the weakest first.
+fn stronger(site: &Site) -> &'static [Order] {
+    use Order::{AcqRel, Acquire, Dependency, Relaxed, Release, SeqCst};
+    match (site.kind, site.order) {
+        (_, SeqCst) => &[],
+        (OperationKind::Store, Relaxed) => &[Release, SeqCst],
+        (OperationKind::Store | OperationKind::Fence, _) => &[SeqCst],
+        (kind, Relaxed) if kind.is_read_modify_write() => &[Acquire, Release, AcqRel, SeqCst],
+        (kind, Dependency | Acquire | Release) if kind.is_read_modify_write() => &[AcqRel, SeqCst],
+        (kind, AcqRel) if kind.is_read_modify_write() => &[SeqCst],
+        (OperationKind::Load, Relaxed | Dependency) => &[Acquire, SeqCst],
+        (OperationKind::Load, _) => &[SeqCst],
+        (kind, Relaxed | Dependency) if kind.waits() => &[Acquire],
+        _ => &[],
+    }
 }

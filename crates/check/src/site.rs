@@ -306,6 +306,11 @@ impl Site {
         path.rsplit('/').next().unwrap_or(path)
     }
 
+    /// The source file, as the compiler was given it.
+    pub fn path(&self) -> &'static str {
+        self.text(self.file)
+    }
+
     /// The C function that the operation is in.
     pub fn function(&self) -> &'static str {
         self.text(self.function)

@@ -872,7 +872,7 @@ fn a_buffer_of_stores_breaks_a_lock_without_a_full_fence() {
     let weak = source(directory.path(), "peterson", PETERSON);
     for memory in ["tso", "riscv"] {
         let found = json(&["--source", &weak, "--memory", memory], 1);
-        assert_eq!(found["violation"]["name"], "mutual exclusion", "{memory}");
+        assert_eq!(found["violation"]["name"], "mutual_exclusion", "{memory}");
     }
     // A fence that acquires and releases is a full one on Arm.
     for memory in ["sc", "arm"] {
@@ -885,6 +885,89 @@ fn a_buffer_of_stores_breaks_a_lock_without_a_full_fence() {
         let found = json(&["--source", &strong, "--memory", memory], 0);
         assert_eq!(found["complete"], true, "{memory}");
     }
+}
+
+#[test]
+fn a_broken_promise_is_written_in_sarif_at_the_order_that_is_too_weak() {
+    let directory = tempfile::tempdir().unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/check/mylock.c");
+    let text = fs::read_to_string(example).unwrap();
+    let weak = text.replace("mine, acquire)", "mine, relaxed)");
+    let file = source(directory.path(), "mylock", &weak);
+    let sarif = directory.path().join("found.sarif");
+    let found = json(&["--source", &file, "--sarif", sarif.to_str().unwrap()], 1);
+    let line = 1 + weak
+        .lines()
+        .position(|line| line.contains("mine, relaxed)"))
+        .unwrap();
+    assert_eq!(found["stronger"][0]["line"], line);
+    assert_eq!(found["stronger"][0]["order"], "acquire");
+    let read = |path: &Path| -> Value {
+        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let log = read(&sarif);
+    let result = &log["runs"][0]["results"][0];
+    assert_eq!(result["ruleId"], "data_race");
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(place["region"]["startLine"], line);
+    assert_eq!(place["artifactLocation"]["uri"], file.as_str());
+    let flows = result["codeFlows"][0]["threadFlows"].as_array().unwrap();
+    assert_eq!(flows.len(), 2, "{result}");
+    // No promise is broken, and nothing is left from the file before.
+    json(&["--lock", "tas", "--sarif", sarif.to_str().unwrap()], 0);
+    assert_eq!(read(&sarif)["runs"][0]["results"], serde_json::json!([]));
+}
+
+/// Runs the steps of action.yml in bash, but for the build and the uploads.
+#[test]
+fn the_action_checks_all_sources_and_ends_with_the_worst_status() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let action = fs::read_to_string(root.join("action.yml")).unwrap();
+    let check = action
+        .split_once("run: |\n")
+        .expect("the step that checks")
+        .1;
+    let check: Vec<&str> = check
+        .lines()
+        .map_while(|line| line.strip_prefix("        "))
+        .collect();
+    let last = action.rsplit_once("run: ").expect("the last step").1;
+
+    let directory = tempfile::tempdir().unwrap();
+    let example = fs::read_to_string(root.join("examples/check/mylock.c")).unwrap();
+    let weak = example.replace("mine, acquire)", "mine, relaxed)");
+    let weak = source(directory.path(), "mylock", &weak);
+    let run = |step: &str, sources: &str, status: &str| {
+        Command::new("bash")
+            .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", step])
+            .current_dir(directory.path())
+            .env("GITHUB_ACTION_PATH", &root)
+            .env("RUNNER_TEMP", directory.path())
+            .env("GITHUB_OUTPUT", directory.path().join("outputs"))
+            .env("GITHUB_STEP_SUMMARY", directory.path().join("summary"))
+            .env("GIVEN", env!("CARGO_BIN_EXE_lockworks"))
+            .env("SOURCES", sources)
+            .env("OPTIONS", "--acquisitions 1")
+            .env("STATUS", status)
+            .output()
+            .unwrap()
+    };
+    let good = fs::canonicalize(root.join("examples/check/mylock.c")).unwrap();
+    let sources = format!("\n  {weak}\n  {}\n", good.display());
+    let output = run(&check.join("\n"), &sources, "");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let outputs = fs::read_to_string(directory.path().join("outputs")).unwrap();
+    assert_eq!(outputs, "status=1\n");
+    let results = directory.path().join("lockworks");
+    for name in ["1-mylock.sarif", "1-mylock.html", "2-mylock.sarif"] {
+        assert!(results.join(name).exists(), "{name}");
+    }
+    assert!(!results.join("2-mylock.html").exists());
+    let summary = fs::read_to_string(directory.path().join("summary")).unwrap();
+    assert!(summary.contains("VIOLATION: data race"), "{summary}");
+    assert!(summary.contains("complete, no violation"), "{summary}");
+    assert_eq!(run(last, "", "1").status.code(), Some(1));
+    assert_eq!(run(last, "", "0").status.code(), Some(0));
 }
 
 #[test]
@@ -948,7 +1031,7 @@ fn bad_input_is_refused() {
         &["ask for nesting 0"],
     );
     assert_refused(
-        &["--memory", "tso"],
+        &["--memory", "power"],
         &["power", "sc, c11, arm, lkmm, lkmm-6.2, tso, riscv"],
     );
     assert_refused(&["--time", "soon"], &["soon", "any, early, late"]);

@@ -6,6 +6,7 @@ mod optimize;
 pub mod options;
 mod page;
 mod report;
+mod sarif;
 
 use std::num::NonZero;
 use std::path::Path;
@@ -18,7 +19,7 @@ use indicatif::ProgressBar;
 use lockworks_check::command_line::{free_memory, refused};
 use lockworks_check::mutants::configurations;
 use lockworks_check::{
-    Check, Config, Coverage, End, Limits, RandomRuns, Token, TraceStep, load_source,
+    Check, Config, Coverage, End, Limits, RandomRuns, Token, TraceStep, load_source, remedies,
 };
 
 use lockworks_ui::interruption;
@@ -156,6 +157,9 @@ fn check(options: &Options) -> Result<ExitCode> {
     let output = &options.output;
     output.destination.check()?;
     output.check_trace()?;
+    if let Some(path) = &output.sarif {
+        output::check_file(path)?;
+    }
     let mut text = String::new();
     let reports = run_all(options, |report| {
         if output.json {
@@ -177,6 +181,9 @@ fn check(options: &Options) -> Result<ExitCode> {
     }
     if output.json || output.destination.output.is_some() {
         output.destination.write(&text)?;
+    }
+    if let Some(path) = &output.sarif {
+        output::write_file(path, output::json(&sarif::log(&reports))?.as_bytes())?;
     }
     output.write_trace(reports.iter().filter_map(|report| {
         let found = report.counterexample.as_ref()?;
@@ -281,20 +288,27 @@ fn run(
     let counterexample = match &outcome.end {
         End::Broken(broken) => {
             bar.set_message(format!("{config}: searching for the shortest run"));
-            let limits = Limits {
+            let shorter = Limits {
                 time: Some(limits.time.unwrap_or(SHORTENING).min(SHORTENING)),
                 states: None,
                 ..*limits
             };
-            Some(Counterexample::new(
-                check,
-                check.shorten(&limits, broken.clone()),
-            ))
+            let shortest = check.shorten(&shorter, broken.clone());
+            Some(Counterexample::new(check, shortest))
         }
         _ => None,
     };
+    let stronger = match counterexample {
+        Some(_) => {
+            bar.set_message(format!(
+                "{config}: looking for stronger orders that would do"
+            ));
+            remedies(config, limits).map_err(refused)?
+        }
+        None => Vec::new(),
+    };
     bar.finish_and_clear();
-    Ok(CheckReport::new(config, outcome, counterexample))
+    Ok(CheckReport::new(config, outcome, counterexample, stronger))
 }
 
 /// Makes random runs.

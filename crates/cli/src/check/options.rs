@@ -76,6 +76,10 @@ pub struct Output {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
+    /// Write broken promises to FILE in SARIF, for the page of a pull request
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["replay", "optimize"])]
+    pub sarif: Option<PathBuf>,
+
     /// Print JSON instead of text: an object for one check, an array for several
     #[arg(long)]
     pub json: bool,

@@ -34,6 +34,8 @@ pub struct CheckReport {
     pub counterexample: Option<Counterexample>,
     /// What a complete search of this size can find, by the mistakes that are planted in the lock.
     size: Option<SizeShows>,
+    /// Operations of which one with a stronger order keeps the promises.
+    pub stronger: Vec<Stronger>,
     /// Operations of the lock that no run reached; empty if a promise is broken.
     uncovered: Vec<Uncovered>,
     /// The events that the lock counted; empty if a promise is broken.
@@ -126,6 +128,29 @@ fn or_nulls<S: Serializer>(
         .serialize(serializer)
 }
 
+/// An operation, and a stronger order of it that suffices.
+#[derive(Serialize)]
+pub struct Stronger {
+    pub file: &'static str,
+    #[serde(skip)]
+    pub path: &'static str,
+    pub line: u32,
+    operation: String,
+    pub order: &'static str,
+}
+
+impl Stronger {
+    fn of((site, order): (&'static Site, Order)) -> Self {
+        Self {
+            file: site.file(),
+            path: site.path(),
+            line: site.line,
+            operation: site.to_string(),
+            order: order.name(),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Uncovered {
     file: &'static str,
@@ -140,8 +165,10 @@ impl CheckReport {
         config: &Config,
         outcome: CheckOutcome,
         counterexample: Option<Counterexample>,
+        stronger: Vec<(&'static Site, Order)>,
     ) -> Self {
         Self {
+            stronger: stronger.into_iter().map(Stronger::of).collect(),
             config: config.clone(),
             complete: outcome.end == End::Kept,
             limit: match outcome.end {
@@ -193,6 +220,7 @@ impl CheckReport {
             seconds: outcome.time.as_secs_f64(),
             violations: usize::from(is_broken),
             size: None,
+            stronger: Vec::new(),
             uncovered: uncovered(&outcome.covered),
             events: outcome.events,
             counterexample,
@@ -408,7 +436,9 @@ impl fmt::Display for CheckReport {
             writeln!(f, "{}", fitted(&format!("  functions: {functions}")))?;
         }
         if let Some(found) = &self.counterexample {
-            return f.write_str(&run(found));
+            let places = self.stronger.iter();
+            let places = places.map(|at| format!("{}:{} {}", at.file, at.line, at.order));
+            return f.write_str(&run(found, &places.collect::<Vec<_>>()));
         }
         if let Some(of) = self.scope() {
             writeln!(f, "{}", fitted(&format!("  complete for {of}")))?;
@@ -472,7 +502,7 @@ pub fn replayed(token: &Token, found: &Counterexample) -> String {
         "{}{mutation}: VIOLATION: {}\n",
         token.config, found.broken.violation
     );
-    fitted(&verdict) + &run(found)
+    fitted(&verdict) + &run(found, &[])
 }
 
 fn mutation(token: &Token) -> Option<String> {
@@ -488,7 +518,7 @@ fn mutation(token: &Token) -> Option<String> {
 const SHOWN: usize = 100;
 
 /// A table of the steps, and the command that replays them.
-fn run(found: &Counterexample) -> String {
+fn run(found: &Counterexample, stronger: &[String]) -> String {
     let queues = found.trace.iter().any(|step| !step.queue.is_empty());
     let header = [
         "step",
@@ -524,7 +554,12 @@ fn run(found: &Counterexample) -> String {
         0 => String::new(),
         n => format!("The {n} steps before them: --json.\n"),
     };
-    format!("{table}\n{before}{shortest}\nreplay: {}\n", found.replay())
+    let stronger = match stronger {
+        [] => String::new(),
+        places => format!("One stronger order would do: {}\n", places.join(", ")),
+    };
+    let replay = found.replay();
+    format!("{table}\n{before}{shortest}\n{stronger}replay: {replay}\n")
 }
 
 /// A number with commas between groups of three digits.
