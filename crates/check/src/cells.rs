@@ -22,8 +22,6 @@ pub(crate) const PARTS: usize = 4;
 /// uses memory there that ends. Above them is the kind of a record.
 const READS_SHIFT: usize = 40;
 const RECORD_SHIFT: usize = READS_SHIFT + 8;
-/// The offset in a region of the cells for its uses. No operation touches it.
-const USES: usize = layout::STRIDE - 1;
 
 pub(crate) type CellId = u16;
 
@@ -362,8 +360,12 @@ impl Cells {
         if !self.mortal.includes(region, thread) || self.use_of(region, thread).is_some() {
             return Ok(());
         }
-        let begin = address / layout::STRIDE * layout::STRIDE;
-        let uses = begin + USES + ((thread + 1) << READS_SHIFT);
+        let size = match region {
+            Region::Lent { .. } => layout::LENT_STRIDE,
+            _ => layout::STRIDE,
+        };
+        // No operation touches the last byte of a region.
+        let uses = address / size * size + size - 1 + ((thread + 1) << READS_SHIFT);
         findings.shared.insert(layout::class(uses, self.threads));
         let cell = self.cell(findings, thread, uses, 1, region)?;
         self.uses.push((region, thread, cell));

@@ -254,7 +254,7 @@ pub enum ConfigError {
     Cancel(String),
     #[error("'{name}' is {size} bytes; a lock of up to {max} bytes is checked", max = layout::LOCK_STRIDE)]
     Size { name: String, size: usize },
-    #[error("a queue node of '{name}' is {size} bytes; nodes of up to {max} bytes are checked", max = layout::STRIDE - 1)]
+    #[error("a queue node of '{name}' is {size} bytes; nodes of up to {max} bytes are checked", max = layout::LENT_STRIDE - 1)]
     NodeSize { name: String, size: usize },
     #[error("interruptions cannot use a condition variable; ask for nesting 0")]
     CondNesting,
@@ -391,7 +391,7 @@ impl Config {
                 name: self.lock.clone(),
                 size: subject.size(),
             }),
-            _ if subject.lock().node_size() >= layout::STRIDE => Err(ConfigError::NodeSize {
+            _ if subject.lock().node_size() >= layout::LENT_STRIDE => Err(ConfigError::NodeSize {
                 name: self.lock.clone(),
                 size: subject.lock().node_size(),
             }),

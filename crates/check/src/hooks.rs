@@ -168,6 +168,11 @@ hooks! {
         u64::from(image::is_memory(p))
     }
 
+    // Is a read-modify-write with acquire and release a full barrier?
+    fn lw_check_has_full_rmw() -> u64 {
+        with(|machine| u64::from(machine.surroundings.full_rmw))
+    }
+
     fn lw_check_thread_number() -> u64 {
         with(|machine| machine.thread() as u64)
     }

@@ -46,6 +46,8 @@ pub(crate) const LOCK_STRIDE: usize = (DATA_BASE - LOCK_BASE) / LOCKS;
 pub(crate) const LOCAL_STRIDE: usize = 0x1000;
 /// The most static variables of a source, in bytes.
 pub(crate) const MOST_GLOBALS: usize = 16 << 20;
+/// The distance of nodes that threads lend, and so more than the size of the largest node.
+pub(crate) const LENT_STRIDE: usize = 0x400;
 /// The distance of other regions that have no size of their own.
 pub(crate) const STRIDE: usize = 0x100;
 
@@ -142,7 +144,7 @@ pub(crate) fn slot_held(slot: usize) -> usize {
 }
 
 pub(crate) fn lent(thread: usize, i: usize) -> usize {
-    LENT_BASE + (thread * LENT + i) * STRIDE
+    LENT_BASE + (thread * LENT + i) * LENT_STRIDE
 }
 
 /// The queues of a NUMA node.
@@ -194,7 +196,7 @@ pub(crate) fn renamed(address: usize, to: &[u8]) -> usize {
     };
     let slot = NODES * NODE.size;
     within(slot_nodes(1), slot)
-        .or_else(|| within(LENT_BASE, LENT * STRIDE))
+        .or_else(|| within(LENT_BASE, LENT * LENT_STRIDE))
         .or_else(|| within(slot_reads(1), STRIDE))
         .or_else(|| within(slot_held(1), STRIDE))
         .or_else(|| within(LOCAL_BASE, LOCAL_STRIDE))
@@ -218,7 +220,7 @@ pub(crate) fn resolve(address: usize, threads: usize) -> Option<(Region, usize)>
         let (thread, index) = (i / NODES, i % NODES);
         return Some((Region::Node { thread, index }, offset));
     }
-    if let Some((i, offset)) = within(LENT_BASE, STRIDE, threads * LENT) {
+    if let Some((i, offset)) = within(LENT_BASE, LENT_STRIDE, threads * LENT) {
         let (thread, index) = (i / LENT, i % LENT);
         return Some((Region::Lent { thread, index }, offset));
     }

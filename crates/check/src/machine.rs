@@ -68,6 +68,8 @@ pub(crate) struct Surroundings {
     pub(crate) priority: Vec<bool>,
     pub(crate) split_release: bool,
     pub(crate) never_park: bool,
+    /// A read-modify-write that acquires and releases is a full barrier.
+    pub(crate) full_rmw: bool,
     /// A thread may fork.
     pub(crate) forks: bool,
     pub(crate) mutation: Option<Mutation>,

@@ -124,6 +124,19 @@ pub enum SourceError {
         line: u32,
         name: String,
     },
+    #[error(
+        "'{path}' uses {name}, which it does not define; define it there, or include the file that does"
+    )]
+    Symbol { path: String, name: String },
+    #[error(
+        "{function}() of '{path}' takes '{parameter}', whose value is not known; give a file that includes this one, \
+         and a function of the lock alone: --functions init=NAME"
+    )]
+    Argument {
+        path: String,
+        function: String,
+        parameter: String,
+    },
     #[error("'{path}' has {size} bytes of {what}; {max} can be checked")]
     Variables {
         path: String,
@@ -259,7 +272,10 @@ fn load_as_it_stands(
     let directory = tempfile::tempdir().map_err(SourceError::Headers)?;
     let compiler = Compiler::new(path, directory.path())?;
     let mut command = compiler.command();
-    command.arg("-E").args(compiler.language()).arg(path);
+    command
+        .args(["-w", "-E"])
+        .args(compiler.language())
+        .arg(path);
     let preprocessed = run(command, &compiler.name, shown)?.stdout;
     let functions = functions::functions(
         &String::from_utf8_lossy(&preprocessed),
@@ -280,7 +296,14 @@ fn load_as_it_stands(
     );
     fs::write(&main, text).map_err(SourceError::Headers)?;
     let prelude = format!("#include \"world.h\"\n{}", contents_in_c("0"));
-    let library = link(&compiler, &main, shown, None, &prelude, directory.path())?;
+    let library = link(
+        &compiler,
+        &main,
+        shown,
+        (None, &prelude),
+        path,
+        directory.path(),
+    )?;
     let function = |name: &str| library.symbol::<*mut c_void>(&format!("lw_source_{name}"));
     let initialise = function("init");
     library.finish(shown, initialise)?;
@@ -307,7 +330,11 @@ fn load_as_it_stands(
             .unwrap_or_default()
             .into_raw()
     };
-    let summary = lock.summary();
+    let kernel = match compiler.is_kernel {
+        true => "; with the operations of Linux, whose model is --memory lkmm",
+        false => "",
+    };
+    let summary = lock.summary() + kernel;
     // SAFETY: the glue defines these functions with these types.
     let lock = unsafe {
         use std::mem::transmute;
@@ -346,7 +373,14 @@ pub(crate) fn load(path: &Path, shown: &str, prelude: &str) -> Result<*const c_v
     let compiler = Compiler::new(path, directory.path())?;
     let file = directory.path().join("prelude.h");
     fs::write(&file, prelude).map_err(SourceError::Headers)?;
-    let library = link(&compiler, path, shown, Some(&file), "", directory.path())?;
+    let library = link(
+        &compiler,
+        path,
+        shown,
+        (Some(&file), ""),
+        path,
+        directory.path(),
+    )?;
     library.finish(shown, None)?;
     Ok(library.contents().main)
 }
@@ -354,6 +388,8 @@ pub(crate) fn load(path: &Path, shown: &str, prelude: &str) -> Result<*const c_v
 /// A library that a source was compiled to. Its code and constants stay for as long as the program runs.
 struct Compiled {
     path: PathBuf,
+    /// The source.
+    given: PathBuf,
     library: std::mem::ManuallyDrop<Library>,
     /// The numbers of sites of its calls.
     sites: Vec<usize>,
@@ -476,7 +512,11 @@ impl Compiled {
     /// Adds its operations to the sites, with their places.
     fn add_sites(&self, base: usize) {
         let contents = self.contents();
-        let mut places = Places::new(&self.path, self.path.parent().unwrap_or(Path::new("/")));
+        let mut places = Places::new(
+            &self.path,
+            &self.given,
+            self.path.parent().unwrap_or(Path::new("/")),
+        );
         if let Some(calls) = self.symbol::<[*const Call; 1]>("lw_check_calls") {
             // SAFETY: the table, whose length is the number of calls that were given sites, each with as many
             // sites. Nobody reads them yet.
@@ -697,8 +737,10 @@ fn run(mut command: Command, compiler: &str, shown: &str) -> Result<Output, Sour
 }
 
 /// The options with which each access of a source is a call, and calls stay where they are.
-const INSTRUMENTED: [&str; 15] = [
+const INSTRUMENTED: [&str; 16] = [
     "-fsanitize=thread",
+    // The checker knows fences.
+    "-Wno-tsan",
     "--param=tsan-instrument-func-entry-exit=0",
     "-mllvm -tsan-instrument-func-entry-exit=0",
     "--param=tsan-distinguish-volatile=1",
@@ -723,6 +765,28 @@ struct Compiler {
     /// The headers of this program, or those of a checkout.
     root: PathBuf,
     is_historic: bool,
+    /// The source uses the operations of Linux.
+    is_kernel: bool,
+}
+
+/// Whether a source uses the operations of Linux, by its headers, or without any.
+fn is_of_kernel(text: &str) -> bool {
+    let is_ours = |line: &str| {
+        let name = line
+            .trim()
+            .strip_prefix("#include <")
+            .and_then(|rest| rest.split('>').next());
+        name.is_some_and(|name| WORLD.get_file(format!("source/kernel/{name}")).is_some())
+    };
+    let uses = |word: &str| text.contains(word) && !text.contains(&format!("#define {word}"));
+    let words = [
+        "READ_ONCE(",
+        "WRITE_ONCE(",
+        "smp_mb(",
+        "smp_store_release(",
+        "smp_load_acquire(",
+    ];
+    text.lines().any(is_ours) || words.into_iter().any(uses) || uses("atomic_t ")
 }
 
 impl Compiler {
@@ -744,6 +808,7 @@ impl Compiler {
                 write.map_err(SourceError::Headers)?;
             }
         }
+        let text = fs::read_to_string(path).unwrap_or_default();
         let parts = ["", "contract", "parts", "registry"];
         let own = parts.map(|part| beside.join(part));
         let mut includes: Vec<PathBuf> = own.into_iter().filter(|part| part.is_dir()).collect();
@@ -758,6 +823,7 @@ impl Compiler {
             name,
             is_cpp,
             includes,
+            is_kernel: is_of_kernel(&text),
             root,
             is_historic,
         })
@@ -780,6 +846,13 @@ impl Compiler {
         if self.is_historic {
             command.arg("-DLW_WITH_HISTORIC");
         }
+        if self.is_kernel {
+            let headers = self.root.join("worlds/check/source/kernel");
+            command.arg("-isystem").arg(&headers);
+            command
+                .arg("-include")
+                .arg(headers.join("lockworks_kernel.h"));
+        }
         command
     }
 
@@ -790,12 +863,13 @@ impl Compiler {
 }
 
 /// Compiles a source to a library in `directory`, behind a prelude. `text`: what is compiled besides it.
+/// `given`: the file of the user's that it is, or that it includes.
 fn link(
     compiler: &Compiler,
     path: &Path,
     shown: &str,
-    prelude: Option<&Path>,
-    text: &str,
+    (prelude, text): (Option<&Path>, &str),
+    given: &Path,
     directory: &Path,
 ) -> Result<Compiled, SourceError> {
     let supported = |flags: &[&'static str], compiler: &str| -> Vec<&'static str> {
@@ -866,6 +940,7 @@ fn link(
     })?;
     Ok(Compiled {
         path: library,
+        given: given.to_owned(),
         library: std::mem::ManuallyDrop::new(loaded),
         sites: rewritten.sites,
     })
@@ -900,7 +975,12 @@ fn check_calls(
     let Some(name) = names.first() else {
         return Ok(());
     };
-    let at = calls.get(*name).cloned().unwrap_or_default();
+    let Some(at) = calls.get(*name).cloned() else {
+        return Err(SourceError::Symbol {
+            path: shown.to_owned(),
+            name: (*name).to_owned(),
+        });
+    };
     Err(SourceError::Call {
         path: shown.to_owned(),
         file: at.file,

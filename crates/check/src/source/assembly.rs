@@ -218,7 +218,8 @@ pub(super) fn rewrite(text: &str) -> Rewritten {
             at.number = words.next().and_then(|line| line.parse().ok()).unwrap_or(0);
             continue;
         }
-        if let Some((_, text)) = &mut inline {
+        let is_label = line.starts_with(".L") && line.ends_with(':');
+        if let (Some((_, text)), false) = (&mut inline, is_label) {
             text.push_str(line);
             text.push('\n');
             continue;

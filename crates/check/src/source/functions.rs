@@ -499,12 +499,14 @@ pub(super) fn functions(text: &str, own: &str) -> Vec<Function> {
 }
 
 /// The functions of a lock.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Lock {
     functions: BTreeMap<Role, Function>,
     zero_succeeds: bool,
     /// An initialiser that is no function.
     initialiser: Option<String>,
+    /// The function that makes a node. Such nodes stay those of their threads, which may exchange them.
+    node_init: Option<Function>,
 }
 
 impl Lock {
@@ -535,8 +537,7 @@ impl Lock {
             };
             let lock = locks.entry(key).or_insert_with(|| Self {
                 functions: BTreeMap::new(),
-                zero_succeeds: false,
-                initialiser: None,
+                ..Self::default()
             });
             lock.functions
                 .entry(role)
@@ -572,13 +573,29 @@ impl Lock {
         let of_given = given
             .values()
             .find_map(|function| function.key().map(|(key, _)| key));
-        let mut found = match of_given {
+        let mut found: Vec<Self> = match of_given {
             Some(key) => locks.remove(&key).into_iter().collect(),
             None => {
-                let complete: Vec<Self> = locks.into_values().filter(Self::is_complete).collect();
-                let is_own = |lock: &Self| lock.functions.values().any(|function| function.is_own);
-                let (own, others): (Vec<_>, Vec<_>) = complete.into_iter().partition(is_own);
-                if own.is_empty() { others } else { own }
+                let complete = locks.into_iter().filter(|(_, lock)| lock.is_complete());
+                let is_own = |(_, lock): &(String, Self)| lock.functions.values().any(|f| f.is_own);
+                let (own, others): (Vec<_>, Vec<_>) = complete.partition(is_own);
+                let all = if own.is_empty() { others } else { own };
+                // Functions around those of a lock have longer names.
+                let begin = |key: &str| key.rsplit(':').next().unwrap_or_default().to_owned();
+                let ends: Vec<String> = all.iter().map(|(key, _)| begin(key)).collect();
+                let is_within = |key: &str| ends.iter().all(|end| end.ends_with(&begin(key)));
+                match all
+                    .iter()
+                    .position(|(key, _)| !begin(key).is_empty() && is_within(key))
+                {
+                    Some(inner) => all
+                        .into_iter()
+                        .nth(inner)
+                        .map(|(_, lock)| lock)
+                        .into_iter()
+                        .collect(),
+                    None => all.into_iter().map(|(_, lock)| lock).collect(),
+                }
             }
         };
         if found.len() > 1 {
@@ -591,16 +608,22 @@ impl Lock {
                 locks: locks.join(" or "),
             });
         }
-        let mut lock = found.pop().unwrap_or(Self {
-            functions: BTreeMap::new(),
-            zero_succeeds: false,
-            initialiser: None,
-        });
+        let mut lock = found.pop().unwrap_or_default();
         lock.functions.extend(given);
         lock.zero_succeeds = zero_succeeds;
         lock.initialiser = initialiser;
         match lock.is_complete() {
-            true => Ok(lock),
+            true => {
+                let (_, node) = lock.types();
+                let makes_node = |function: &&Function| {
+                    function.class.is_none()
+                        && function.name.contains("init")
+                        && function.parameters.len() == 1
+                        && function.parameters.first() == node.as_ref()
+                };
+                lock.node_init = functions.iter().find(makes_node).cloned();
+                Ok(lock)
+            }
             false => Err(SourceError::NoLock {
                 path: path.to_owned(),
                 has: match lock.functions.is_empty() {
@@ -693,6 +716,30 @@ impl Lock {
             "{linkage}void lw_check_flush(void);\n{linkage}unsigned int lw_check_thread_number(void);\n\
              {linkage}void *lw_check_lent_node(unsigned int i);"
         );
+        let object = |of: &Option<String>| {
+            let of = of.as_deref()?.strip_suffix(['*', '&'])?;
+            Some(of.trim_end().to_owned())
+        };
+        let (lock, node) = self.types();
+        let (lock, node) = (object(&lock), object(&node));
+        let mut own_node = "";
+        if let (Some(init), Some(node)) = (&self.node_init, &node) {
+            let local = if is_cpp {
+                "thread_local"
+            } else {
+                "_Thread_local"
+            };
+            let _ = writeln!(
+                text,
+                "static {local} {node} lw_nodes[8];\nstatic {local} {boolean} lw_made[8];\n\
+                 static void *lw_own(void *node)\n\
+                 {{ unsigned long i = (unsigned long)node >> 10 & 7;\n\
+                 if (!lw_made[i]) {{ lw_made[i] = 1; (void)({}(&lw_nodes[i])); }}\n\
+                 return &lw_nodes[i]; }}",
+                init.path()
+            );
+            own_node = "node = lw_own(node); ";
+        }
         for (role, function) in &self.functions {
             let call = self.call(path, function);
             let (result, body) = match role {
@@ -708,7 +755,18 @@ impl Lock {
                 }
                 Role::Init => {
                     // That of something else.
-                    let Ok(call) = call else { continue };
+                    let (lock, _) = self.types();
+                    if function.class.is_some() || function.parameters.first() != lock.as_ref() {
+                        continue;
+                    }
+                    let call = call?;
+                    if let Some(parameter) = function.parameters.get(1) {
+                        return Err(SourceError::Argument {
+                            path: path.to_owned(),
+                            function: function.path(),
+                            parameter: parameter.clone(),
+                        });
+                    }
                     ("void", format!("(void)({call});"))
                 }
                 _ => ("void", format!("(void)({}); lw_check_flush();", call?)),
@@ -717,7 +775,8 @@ impl Lock {
                 Role::ReadLock | Role::ReadTryLock | Role::ReadUnlock => {
                     ("void *lock", "void *node = lw_check_lent_node(0); ")
                 }
-                _ => ("void *lock, void *node", ""),
+                Role::Init => ("void *lock, void *node", ""),
+                _ => ("void *lock, void *node", own_node),
             };
             let _ = writeln!(
                 text,
@@ -726,12 +785,6 @@ impl Lock {
                  {{ {own}(void)lock; (void)node; {body} }}"
             );
         }
-        let object = |of: &Option<String>| {
-            let of = of.as_deref()?.strip_suffix(['*', '&'])?;
-            Some(of.trim_end().to_owned())
-        };
-        let (lock, node) = self.types();
-        let (lock, node) = (object(&lock), object(&node));
         let own_init = match (&self.initialiser, &lock) {
             (Some(initialiser), Some(lock)) => Some(format!(
                 "static {lock} lw_new = {initialiser}; *({lock} *)lock = lw_new;"

@@ -18,7 +18,8 @@ pub(super) struct Place {
 /// The debugging information of a library that a source was compiled to.
 pub(super) struct Places<'a> {
     loader: Option<Loader>,
-    /// The directory with files of ours, in which nobody looks.
+    /// The file that the user gave, and the directory with files of ours, in which nobody looks.
+    given: &'a Path,
     ours: &'a Path,
     lines: HashMap<PathBuf, Vec<String>>,
 }
@@ -29,8 +30,9 @@ fn constant(text: &str) -> &'static CStr {
 }
 
 impl<'a> Places<'a> {
-    pub(super) fn new(library: &Path, ours: &'a Path) -> Self {
+    pub(super) fn new(library: &Path, given: &'a Path, ours: &'a Path) -> Self {
         Self {
+            given,
             loader: Loader::new(library).ok(),
             ours,
             lines: HashMap::new(),
@@ -38,7 +40,7 @@ impl<'a> Places<'a> {
     }
 
     /// The place of the call behind which an address is. Of functions that are inlined, the innermost that
-    /// is in a file of the user's.
+    /// is in the file that was given, or else in another one of the user's.
     pub(super) fn of(&mut self, address: u64) -> Place {
         let mut frames = Vec::new();
         if let Some(found) = self
@@ -67,7 +69,10 @@ impl<'a> Places<'a> {
                 && !file.starts_with("/usr/")
                 && !Path::new(file).starts_with(self.ours)
         };
-        let own = frames.iter().find(|(file, ..)| is_own(file));
+        let given = frames
+            .iter()
+            .find(|(file, ..)| Path::new(file) == self.given);
+        let own = given.or_else(|| frames.iter().find(|(file, ..)| is_own(file)));
         let Some((file, line, column, function)) = own.or(frames.first()) else {
             let none = constant("?");
             return Place {
@@ -121,11 +126,9 @@ fn operand(line: &str, column: usize) -> String {
     let found = match tail.trim_start().strip_prefix('(') {
         Some(arguments) if !whole.contains("->") && !whole.contains('.') => {
             let number = usize::from(whole == "syscall");
-            arguments
-                .split([',', ')'])
-                .nth(number)
-                .unwrap_or_default()
-                .to_owned()
+            let argument = arguments.split([',', ')']).nth(number).unwrap_or_default();
+            // The argument of a call in it.
+            argument.rsplit('(').next().unwrap_or_default().to_owned()
         }
         Some(_) => {
             let end = whole
@@ -150,6 +153,7 @@ mod tests {
             at("	while (atomic_load(&l->held, 1))", "atomic_load"),
             "l->held"
         );
+        assert_eq!(at("	if (fas(cast(&l->held), 1))", "fas"), "l->held");
         assert_eq!(at("	l->owner = me;", "owner"), "l->owner");
         assert_eq!(at("	held.store(false, order);", "store"), "held");
         assert_eq!(at("	lock->held.store(false);", "store"), "lock->held");

@@ -72,12 +72,14 @@ struct MutantResults {
 }
 
 impl MutantResults {
-    fn new(mutants: &[&Mutant], verdicts: Vec<Verdict>) -> Self {
+    /// The verdicts on mutants. `loaded`: the lock of a file, which has no list.
+    fn new(mutants: &[&Mutant], verdicts: Vec<Verdict>, loaded: Option<&str>) -> Self {
+        let is_listed = |lock: &str| Mutants::are_listed(lock) && loaded != Some(lock);
         let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|v| is(v)).count();
         let unexpected = |listed| {
             let rows = mutants.iter().zip(&verdicts);
             rows.filter(|(mutant, verdict)| {
-                verdict.is_unexpected() && Mutants::are_listed(&mutant.lock) == listed
+                verdict.is_unexpected() && is_listed(&mutant.lock) == listed
             })
             .count()
         };
@@ -184,7 +186,7 @@ pub fn command(args: &MutantsArgs) -> Result<ExitCode> {
         bar.inc(1);
     });
     bar.finish_and_clear();
-    let results = MutantResults::new(&wanted, verdicts);
+    let results = MutantResults::new(&wanted, verdicts, loaded);
     if args.json {
         output::print(&output::json(&results)?)?;
     } else {

@@ -4,7 +4,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::model::{Model, Stop};
 
-/// The most local steps in a row; a thread that takes more is assumed never to stop.
+/// The most local steps in a row. Further ones are taken as steps of others are, which finds out if the thread
+/// never stops.
 const MOST_LOCAL_STEPS: usize = 1000;
 
 /// A thread, and its choice in a state.
@@ -169,7 +170,7 @@ impl<M: Model> Expander<M> {
                     return Err((stop, moves));
                 }
                 let is_progress = M::is_progress(*choice);
-                self.settle(next, moves, is_progress, &mut found)?;
+                self.settle(next, moves, is_progress, true, &mut found)?;
             }
         }
         self.spare.choices.push(choices);
@@ -179,16 +180,17 @@ impl<M: Model> Expander<M> {
     /// The states after all local steps that `state` begins with.
     pub fn settled(&mut self, state: M::State) -> Result<Vec<Successor<M>>, Halt<M>> {
         let mut found = Vec::new();
-        self.settle(state, Vec::new(), true, &mut found)?;
+        self.settle(state, Vec::new(), true, true, &mut found)?;
         Ok(found)
     }
 
-    /// Takes all local steps.
+    /// Takes all local steps. `is_straight`: each step so far was the only one that its thread could take.
     fn settle(
         &mut self,
         mut state: M::State,
         mut moves: Vec<Move<M>>,
         mut is_progress: bool,
+        mut is_straight: bool,
         found: &mut Vec<Successor<M>>,
     ) -> Result<(), Halt<M>> {
         let mut choices = self.spare.choices.pop().unwrap_or_default();
@@ -197,6 +199,9 @@ impl<M: Model> Expander<M> {
                 (0..self.model.threads()).find(|t| self.model.is_local(&state, *t))
         {
             if moves.len() > MOST_LOCAL_STEPS {
+                if is_straight {
+                    break;
+                }
                 let reason = "a thread that never touches what others do";
                 return Err((Stop::TooLarge(reason), moves));
             }
@@ -204,6 +209,7 @@ impl<M: Model> Expander<M> {
                 return Err((stop, moves));
             }
             let last = choices.len() - 1;
+            is_straight &= last == 0;
             for choice in &choices[..last] {
                 let mut next = self.spare.copy(&state);
                 let mut moves = self.spare.moves(&moves);
@@ -212,7 +218,7 @@ impl<M: Model> Expander<M> {
                     return Err((stop, moves));
                 }
                 let is_progress = is_progress && M::is_progress(*choice);
-                self.settle(next, moves, is_progress, found)?;
+                self.settle(next, moves, is_progress, is_straight, found)?;
             }
             is_progress &= M::is_progress(choices[last]);
             moves.push((thread as u8, choices[last]));
