@@ -172,7 +172,7 @@ static void lw_note_priority(void)
 {
 	const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
 
-	if (policy == SCHED_FIFO || policy == SCHED_RR)
+	if (policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE)
 		lw_store(&lw_profile_steps->real_time, 1, relaxed);
 }
 
@@ -180,7 +180,7 @@ static void lw_note_priority(void)
 static bool lw_block_take(struct lw_own_steps *own, struct lw_profile *profile, uint64_t caller)
 {
 	struct lw_profile_steps *steps = lw_profile_steps;
-	uint64_t taken = own->is_full ? steps->most : lw_fetch_add(&steps->blocks, 1, relaxed);
+	uint64_t taken = lw_fetch_add(&steps->blocks, 1, relaxed);
 	struct lw_profile_block *block = &steps->block[taken];
 	int saved = errno;
 
@@ -206,11 +206,14 @@ static bool lw_take_room(struct lw_own_steps *own, struct lw_profile *profile, u
 	uint64_t begun;
 	bool is_taken;
 
+	if (own->is_full)
+		return false;
 	lw_step_time(own);
 	begun = lw_profile_clock_ns(CLOCK_MONOTONIC);
 	is_taken = lw_block_take(own, profile, caller);
 	lw_away_begin(own);
-	own->away.units += (own->at_ns - begun) / 16;
+	if (lw_rseq_at)
+		own->away.units += (own->at_ns - begun) / 16;
 	return is_taken;
 }
 

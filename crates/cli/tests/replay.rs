@@ -271,6 +271,23 @@ fn a_trylock_does_not_wait_and_a_yield_takes_its_time() {
     let file = written(directory.path(), &threads);
     // If the second one waited, the threads would wait for each other soon.
     assert!(rate(&[&file, "--threads", "8"]) > 1e6);
+    // Within the section of the trylock, the lock before it is released: that is not left out.
+    let coupled = |n: u64| {
+        let at = n * 1500;
+        [
+            (at, Kind::Acquires, 0),
+            (at + 200, Kind::Acquires, 1),
+            (at + 400, Kind::Releases, 0),
+            (at + 600, Kind::Releases, 1),
+        ]
+    };
+    let coupled: Steps = (0..5000).flat_map(coupled).collect();
+    let mut coupled = recording(&[("a", coupled.clone()), ("b", coupled)]);
+    for step in &mut coupled.steps {
+        step.tried = step.object == Some(1);
+    }
+    let file = written(directory.path(), &coupled);
+    assert!(rate(&[&file, "--threads", "8"]) > 1e5);
     let yields = sections(0, 3000, 1000, 5000)
         .into_iter()
         .flat_map(|(ns, kind, lock)| {

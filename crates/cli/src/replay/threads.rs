@@ -738,17 +738,23 @@ impl Threads {
 /// Makes a trylock of the first act, an acquisition, which the last one releases: if another thread has the lock,
 /// the thread goes on behind them. Not if others depend on acts in between.
 fn try_only(acts: &mut [Act]) {
-    let mut open = 0;
+    let mut within = Vec::new();
     for act in &*acts {
         match act {
-            Act::Acquire(_) | Act::Read(_) | Act::Try { .. } => open += 1,
-            Act::Release(_) | Act::ReleaseRead(_) => open -= 1,
+            Act::Acquire(lock) | Act::Read(lock) | Act::Try { lock, .. } => within.push(*lock),
+            Act::Release(lock) | Act::ReleaseRead(lock) => {
+                // A lock that the thread had before is released here: the section is not left out.
+                let Some(at) = within.iter().rposition(|of| of == lock) else {
+                    return;
+                };
+                within.remove(at);
+            }
             Act::Compute(_) | Act::Sleep(_) | Act::Yield | Act::Operation => {}
             Act::Signal | Act::Give(_) | Act::Take { .. } | Act::Await { .. } => return,
         }
     }
     let without = acts.len() as u32 - 1;
-    if let (0, Some(&Act::Acquire(lock))) = (open, acts.first()) {
+    if let (true, Some(&Act::Acquire(lock))) = (within.is_empty(), acts.first()) {
         acts[0] = Act::Try { lock, without };
     }
 }
@@ -915,9 +921,13 @@ impl Maker<'_> {
                 Kind::Acquires => {
                     let act = held.step(step);
                     // After a trylock that failed, the thread polls until it has the lock.
-                    let polls = at.checked_sub(1).is_some_and(|before| {
-                        steps[before].kind == Kind::Fails && steps[before].object == step.object
-                    });
+                    let polls = steps[..at]
+                        .iter()
+                        .rev()
+                        .find(|step| !matches!(step.kind, Kind::Yields | Kind::Returns))
+                        .is_some_and(|before| {
+                            before.kind == Kind::Fails && before.object == step.object
+                        });
                     if let (Some(Act::Acquire(_)), true, false) = (act, step.tried, polls) {
                         tried.insert(object, lane.acts.len());
                     }
