@@ -69,6 +69,11 @@ fn numa() -> impl TypedValueParser<Value = bool> {
 }
 
 impl Checked {
+    /// Whether the number of readers is given.
+    pub fn gives_readers(&self) -> bool {
+        self.readers.is_some()
+    }
+
     /// The configuration of the check of this lock, lockref or condition variable.
     pub fn config(&self, (name, lock): (&str, &LockType)) -> Config {
         let default_readers = match lock.has_readers() {

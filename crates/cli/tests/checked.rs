@@ -706,6 +706,65 @@ fn a_lock_in_c_or_cpp_is_checked_as_it_stands() {
     assert_eq!(check["violation"]["name"], "data_race");
 }
 
+/// Its writers exclude readers, and each other.
+#[test]
+fn a_file_with_readers_is_checked_with_writers_alone_too() {
+    let text = "#include <stdatomic.h>
+        struct rw { atomic_int readers, writers; };
+        void rw_read_lock(struct rw *l) { for (;;) { l->readers++; if (!l->writers) return; l->readers--; } }
+        void rw_read_unlock(struct rw *l) { l->readers--; }
+        void rw_write_lock(struct rw *l) { l->writers++; while (l->readers) ; }
+        void rw_write_unlock(struct rw *l) { l->writers--; }";
+    let (checks, _) = check_file("rw.c", text, &[], 1);
+    let found: Vec<_> = checks
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| (&c["readers"], c["violations"] == 1))
+        .collect();
+    assert_eq!(found, [(&1.into(), false), (&0.into(), true)]);
+    let semaphore = "struct sem { int n; }; void sem_init(struct sem *s) { s->n = 1; }
+        void sem_down(struct sem *s) { for (;;) { int n = __atomic_load_n(&s->n, __ATOMIC_RELAXED);
+            if (n && __atomic_compare_exchange_n(&s->n, &n, n - 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return; } }
+        void sem_up(struct sem *s) { __atomic_fetch_add(&s->n, 1, __ATOMIC_RELEASE); }";
+    let (check, _) = check_file("sem.c", semaphore, &[], 0);
+    assert_eq!(check["complete"], true);
+}
+
+/// The operations of Linux, whose plain initialisation of a node is no race, and a node that a function makes.
+#[test]
+fn a_lock_in_the_operations_of_linux_is_checked() {
+    let text = "#include <linux/atomic.h>
+        struct node { struct node *next; int waits; };
+        void k_lock(struct node **lock, struct node *node)
+        {
+            struct node *prev;
+            node->next = NULL; node->waits = 1;
+            prev = xchg(lock, node);
+            if (!prev) return;
+            WRITE_ONCE(prev->next, node);
+            smp_cond_load_acquire(&node->waits, !VAL);
+        }
+        void k_unlock(struct node **lock, struct node *node)
+        {
+            struct node *next = READ_ONCE(node->next);
+            if (!next) {
+                if (cmpxchg_release(lock, node, NULL) == node) return;
+                while (!(next = READ_ONCE(node->next))) cpu_relax();
+            }
+            smp_store_release(&next->waits, 0);
+        }";
+    for memory in ["lkmm", "arm"] {
+        let (check, _) = check_file("k.c", text, &["--memory", memory], 0);
+        assert_eq!(check["complete"], true, "{memory}");
+        let weak = text.replace(
+            "smp_store_release(&next->waits, 0)",
+            "WRITE_ONCE(next->waits, 0)",
+        );
+        check_file("k.c", &weak, &["--memory", memory], 1);
+    }
+}
+
 /// What cannot be checked is named, in one line that says what to do.
 #[test]
 fn a_file_that_cannot_be_checked_is_refused_with_its_line() {

@@ -45,6 +45,8 @@ const ROLES: [(Role, &str, &[&str]); 7] = [
             "downwrite",
             "wlock",
             "enter",
+            "down",
+            "wait",
         ],
     ),
     (
@@ -64,6 +66,9 @@ const ROLES: [(Role, &str, &[&str]); 7] = [
             "trylockexclusive",
             "downwritetrylock",
             "tryenter",
+            "downtrylock",
+            "trydown",
+            "trywait",
         ],
     ),
     (
@@ -82,6 +87,8 @@ const ROLES: [(Role, &str, &[&str]); 7] = [
             "upwrite",
             "wunlock",
             "leave",
+            "up",
+            "post",
             "exit",
         ],
     ),

@@ -105,19 +105,24 @@ impl Options {
         let config = self.checked.config(subject);
         let is_one =
             config.trylock || config.cancel || config.nesting > 0 || self.output.keep.is_some();
-        let mut uses = vec![config.clone()];
-        if self.file.is_some() && !is_one {
-            if loaded_has_trylock() {
-                let trylock = true;
-                uses.push(Config {
-                    trylock,
-                    ..config.clone()
-                });
-            }
-            if subject.1.can_time_out() {
-                let cancel = true;
-                uses.push(Config { cancel, ..config });
-            }
+        if self.file.is_none() || is_one {
+            return vec![config];
+        }
+        let mut uses = vec![config];
+        let mut also = |change: &dyn Fn(&mut Config)| {
+            uses.extend(uses.clone().into_iter().map(|mut config| {
+                change(&mut config);
+                config
+            }));
+        };
+        if subject.1.has_readers() && !self.checked.gives_readers() {
+            also(&|config| config.readers = 0);
+        }
+        if loaded_has_trylock() {
+            also(&|config| config.trylock = true);
+        }
+        if subject.1.can_time_out() {
+            also(&|config| config.cancel = true);
         }
         uses
     }
