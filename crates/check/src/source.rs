@@ -704,16 +704,25 @@ fn compare_beside(directory: &Path) -> Result<(), SourceError> {
 
 /// The command that calls a compiler. As in a makefile, there may be words before it, such as `ccache`, and
 /// options behind it.
-fn command_of(compiler: &str) -> Command {
+fn words_of(compiler: &str) -> Command {
     let mut words = compiler.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or("cc"));
     command.args(words);
     command
 }
 
+/// The same, without the warnings of clang about options that a call does not need.
+fn command_of(compiler: &str) -> Command {
+    let mut command = words_of(compiler);
+    if is_supported(compiler, "-Wunused-command-line-argument") {
+        command.arg("-Wno-unused-command-line-argument");
+    }
+    command
+}
+
 /// Whether a compiler has an option; gcc has some that clang has not.
 fn is_supported(compiler: &str, flag: &str) -> bool {
-    let mut command = command_of(compiler);
+    let mut command = words_of(compiler);
     command.args(["-Werror", "-E", "-xc"]);
     command.args(flag.split(' ')).arg("/dev/null");
     command.output().is_ok_and(|output| output.status.success())
@@ -910,10 +919,16 @@ fn link(
     )
     .map_err(SourceError::Headers)?;
     let library = directory.join("source.so");
-    let c = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-    let mut command = command_of(&c);
-    command.args(["-std=gnu17", "-O2", "-fPIC", "-shared", "-Wl,-Bsymbolic"]);
-    command.args(supported(FLAGS, &c));
+    let mut command = command_of(&compiler.name);
+    command.args([
+        "-std=gnu17",
+        "-O2",
+        "-fPIC",
+        "-shared",
+        "-Wl,-Bsymbolic",
+        "-Wl,--no-gc-sections",
+    ]);
+    command.args(supported(FLAGS, &compiler.name));
     for part in [
         "worlds/check",
         "locks",
@@ -930,7 +945,7 @@ fn link(
         .arg(&file)
         .arg("-o")
         .arg(&library);
-    run(command, &c, shown)?;
+    run(command, &compiler.name, shown)?;
     check_calls(&library, shown, &rewritten.calls)?;
     // SAFETY: the library is lock code, whose initialisers are constants.
     let loaded = unsafe { Library::open(Some(&library), RTLD_NOW | RTLD_LOCAL) };

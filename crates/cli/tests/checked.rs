@@ -668,10 +668,10 @@ fn a_lock_in_c_or_cpp_is_checked_as_it_stands() {
         let status = i32::from(!violation.is_empty());
         let (checks, _) = check_file("spin.c", &SPIN.replace(from, to), &[], status);
         let checks = checks.as_array().unwrap();
-        let found = checks
+        let mut found = checks
             .iter()
             .filter_map(|check| check["violation"]["name"].as_str());
-        assert_eq!(found.last().unwrap_or_default(), violation, "{from}");
+        assert_eq!(found.next_back().unwrap_or_default(), violation, "{from}");
     }
     let builtins = "static int held; static long by;
         void g_lock(void) { while (__sync_lock_test_and_set(&held, 1)) while (*(volatile int *)&held) ; by++; }

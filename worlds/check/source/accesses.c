@@ -14,7 +14,11 @@
 
 /* What the source calls is defined here and in no header. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wbuiltin-declaration-mismatch"
+#else
+#pragma GCC diagnostic ignored "-Wincompatible-library-redeclaration"
+#endif
 
 /* The address behind a call, and the first site of the call. */
 struct lw_check_return {
