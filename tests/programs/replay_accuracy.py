@@ -71,7 +71,9 @@ def measured(words: str, threads: int) -> dict[str, tuple[float, float, float]]:
     }
 
 
-def predicted(words: str, directory: Path, one_producer: bool) -> tuple[float, dict]:
+def predicted(
+    words: str, directory: Path, one_producer: bool
+) -> tuple[float, dict[tuple[str, int], float]]:
     """How far the check is off, and ratios to glibc's, by lock and number of threads."""
     file = str(directory / "recording.lw")
     record = ["target/release/lockworks", "record", "-o", file, "--", *command(words, 2)]

@@ -248,7 +248,8 @@ def recording(file: PathName, *, frame: Library = None) -> Frame:
 
     Columns: `thread` (from 0), `function` (that it runs), `ns` (since the recording began), `kind`
     ("acquires" and so on), `object` (the lock or condition), `place`, `away_ns` (without a CPU
-    since the last step), `slept`, `tried` (a trylock acquired it), `mode` ("mutex", "read" or "write"), `cpu`. Rows are sorted by
-    thread, then by time. Raises ValueError if the file is no recording of this version.
+    since the last step), `slept`, `tried` (a trylock acquired it), `mode` ("mutex", "read" or
+    "write"), `cpu`. Rows are sorted by thread, then by time. Raises ValueError if the file is no
+    recording of this version.
     """
     return frames.of_columns(recordings.columns(Path(file)), frame)
