@@ -35,7 +35,7 @@ mod trace;
 mod variants;
 mod violation;
 
-pub use lockworks_explore::{Coverage, KeptError, LIMIT_OF_STATES, Limits};
+pub use lockworks_explore::{Coverage, KeptError, LIMIT_OF_STATES, Limits, WINDOW};
 pub use lockworks_litmus::{Allowed, LitmusError, LitmusFile, Memory, Verdict, WitnessRow};
 
 pub use check::Check;

@@ -48,8 +48,13 @@ struct Program {
 /// The final states that the search finds of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Searched {
-    /// The final states, by the values that the condition observes, and whether it holds.
-    States(BTreeMap<Vec<i64>, bool>),
+    /// The search came to an end.
+    States {
+        /// The final states, by the values that the condition observes, and whether it holds.
+        states: BTreeMap<Vec<i64>, bool>,
+        /// The bound on delayed operations may have left out others.
+        within: bool,
+    },
     /// Plain accesses race.
     Race,
     /// The search cannot run the file, or not to the end, for this reason.
@@ -60,7 +65,7 @@ impl Searched {
     /// How often the condition holds.
     pub fn verdict(&self) -> Option<Verdict> {
         match self {
-            Self::States(states) => {
+            Self::States { states, .. } => {
                 let satisfying = states.values().filter(|holds| **holds).count();
                 Some(Verdict::of(satisfying, states.len() - satisfying))
             }
@@ -71,7 +76,7 @@ impl Searched {
     /// Whether the axioms find the same final states, or a race as well. None: the search finds nothing.
     pub fn agrees(&self, allowed: &Allowed) -> Option<bool> {
         match self {
-            Self::States(states) => Some(!allowed.has_race && *states == allowed.states),
+            Self::States { states, .. } => Some(!allowed.has_race && *states == allowed.states),
             Self::Race => Some(allowed.has_race),
             Self::Refused(_) => None,
         }
@@ -79,7 +84,7 @@ impl Searched {
 
     /// The number of final states that only the search finds, and of those that only the axioms allow.
     pub fn differences(&self, allowed: &Allowed) -> (usize, usize) {
-        let Self::States(found) = self else {
+        let Self::States { states: found, .. } = self else {
             return (0, 0);
         };
         let only = |one: &BTreeMap<Vec<i64>, bool>, other: &BTreeMap<Vec<i64>, bool>| {
@@ -235,5 +240,6 @@ fn search(file: &LitmusFile, in_c: &InC, test: &LitmusTest, memory: Memory) -> S
         },
         End::Unfinished(reason) => return Searched::Refused(reason),
     }
-    refused.map_or(Searched::States(states), Searched::Refused)
+    let within = outcome.coverage.delays_cut;
+    refused.map_or(Searched::States { states, within }, Searched::Refused)
 }

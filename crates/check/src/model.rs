@@ -83,6 +83,7 @@ pub(crate) struct Seen {
     covered: Vec<bool>,
     events: [u64; 2],
     cut: bool,
+    cut_by_window: bool,
 }
 
 /// The threads and the memory of a check, and the findings of the search about them.
@@ -119,6 +120,8 @@ pub(crate) struct Model<'a, const N: usize> {
     pub(crate) events: [u64; 2],
     /// The staleness bound may have left out reads.
     pub(crate) cut: bool,
+    /// A thread that delays operations might have gone on further.
+    pub(crate) cut_by_window: bool,
     /// How states keep older writes.
     pub(crate) histories: Histories,
     /// The initial values of the variables of a litmus test from a file, whose final values are results.
@@ -162,6 +165,7 @@ impl<'a, const N: usize> Model<'a, N> {
             covered: vec![false; Site::all().len()],
             events: [0; 2],
             cut: false,
+            cut_by_window: false,
             histories: Histories::Ordered,
             variables: &[],
         }

@@ -57,6 +57,7 @@ impl Event {
 impl CheckOutcome {
     /// Whether all runs were explored, or a promise is broken.
     pub fn is_complete(&self) -> bool {
-        !matches!(self.end, End::Unfinished(_)) && !self.coverage.cut
+        let is_bounded = self.coverage.cut || self.coverage.delays_cut;
+        !matches!(self.end, End::Unfinished(_)) && !is_bounded
     }
 }

@@ -38,6 +38,20 @@ fn locks_of_the_kernel_keep_their_promises_in_its_model_and_on_arm() {
     assert_eq!(explore("pv", Memory::Lkmm, 2).end, End::Kept);
 }
 
+/// Where a thread could go on with more operations than a window has, the search says so. A loop of loads
+/// that leads nowhere new is no such place.
+#[test]
+fn a_search_says_where_it_ends_short_of_what_threads_may_delay() {
+    let is_bounded = |lock, memory| explore(lock, memory, 2).coverage.delays_cut;
+    for memory in [Memory::Sc, Memory::C11] {
+        assert!(!is_bounded("cna", memory), "{memory}");
+    }
+    for memory in [Memory::Tso, Memory::Arm, Memory::Lkmm] {
+        assert!(!is_bounded("tas", memory), "{memory}");
+    }
+    assert!(is_bounded("cna", Memory::Arm));
+}
+
 #[test]
 fn locks_keep_their_promises_on_other_machines() {
     for lock in ["ticket", "mcs", "qspinlock", "cna", "hq", "pv", "unfair"] {

@@ -235,6 +235,41 @@ fn a_staleness_bound_is_said_where_it_cut() {
     );
 }
 
+/// Dekker's lock, whose store may come after the test of the other flag, with loads between the two.
+fn dekker(loads: usize) -> String {
+    let loads = "(void)atomic_load_explicit(&l->pad, memory_order_acquire);\n".repeat(loads);
+    format!(
+        "#include <stdatomic.h>
+         struct dek {{ atomic_int flag[2]; atomic_int pad; }};
+         void dek_lock(struct dek *l, int me) {{
+             for (;;) {{
+                 atomic_store_explicit(&l->flag[me], 1, memory_order_release);
+                 {loads}
+                 if (!atomic_load_explicit(&l->flag[1 - me], memory_order_acquire))
+                     return;
+                 atomic_store_explicit(&l->flag[me], 0, memory_order_release);
+             }}
+         }}
+         void dek_unlock(struct dek *l, int me) {{
+             atomic_store_explicit(&l->flag[me], 0, memory_order_release);
+         }}"
+    )
+}
+
+#[test]
+fn a_bound_on_delayed_operations_is_said_where_it_cut() {
+    let options = ["--memory", "tso", "--acquisitions", "1"];
+    check_file("dekker.c", &dekker(0), &options, 1);
+    let (check, _) = check_file("dekker.c", &dekker(7), &options, 0);
+    assert_eq!(check["delays_cut"], true);
+    let directory = tempfile::tempdir().unwrap();
+    let path = source(directory.path(), "dekker", &dekker(7));
+    let shown = output(&[&[path.as_str()], &options[..]].concat());
+    let shown = text(&shown.stdout);
+    let within = "complete within 6 delayed operations, no violation";
+    assert!(shown.contains(within), "{shown}");
+}
+
 #[test]
 fn options_are_what_is_checked() {
     let args = [

@@ -158,6 +158,9 @@ pub trait Model {
     /// Whether a bound may have left out reads.
     fn is_cut(&self) -> bool;
 
+    /// Whether the length of windows may have left out runs.
+    fn is_cut_by_window(&self) -> bool;
+
     /// Whether a proof by states with merged histories can be tried.
     fn can_merge(&self) -> bool;
 

@@ -55,6 +55,8 @@ pub struct Coverage {
     pub local_states: usize,
     /// The staleness bound may have left out reads.
     pub cut: bool,
+    /// The bound on operations that a thread delays may have left out runs.
+    pub delays_cut: bool,
     /// The states have merged histories: each stands for many, and may stand for some that no run reaches.
     pub merged: bool,
 }

@@ -309,6 +309,7 @@ fn completed<M: Model>(coverage: Coverage, model: &M) -> Coverage {
     Coverage {
         local_states: model.local_states(),
         cut: model.is_cut(),
+        delays_cut: model.is_cut_by_window(),
         ..coverage
     }
 }

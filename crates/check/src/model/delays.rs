@@ -93,7 +93,8 @@ impl<const N: usize> Model<'_, N> {
         let Some(local) = self.current(state, thread) else {
             return Ok(());
         };
-        if !self.agree(&members) || window.is_full() {
+        self.cut_by_window |= members.len() > MOST_MEMBERS;
+        if !self.agree(&members) {
             return Ok(());
         }
         let forwarded = delayed
@@ -109,6 +110,15 @@ impl<const N: usize> Model<'_, N> {
             })
             .max()
             .unwrap_or(Wait::No);
+        let could_delay = forwarded.is_none()
+            && wait != Wait::UnlessItFails
+            && now.barrier == Barrier::None
+            && self.may_delay(state, thread, local);
+        if window.is_full() {
+            let goes_on = wait != Wait::Always || could_delay;
+            self.cut_by_window |= goes_on && !self.recurs(&window);
+            return Ok(());
+        }
         let begin = choices.len();
         if wait == Wait::Always {
             // It may be delayed, as below.
@@ -138,13 +148,11 @@ impl<const N: usize> Model<'_, N> {
             }
             choices.truncate(kept);
         }
-        if forwarded.is_none()
-            && wait != Wait::UnlessItFails
-            && now.barrier == Barrier::None
-            && usize::from(window.len) + 2 <= WINDOW
-            && self.may_delay(state, thread, local)
-            && self.is_worth_delaying(state, thread, local, &members)?
-        {
+        if could_delay && self.is_worth_delaying(state, thread, local, &members)? {
+            if usize::from(window.len) + 2 > WINDOW {
+                self.cut_by_window |= !self.recurs(&window);
+                return Ok(());
+            }
             // From here on, since what other choices teach may be news for the delayed operation.
             for at in &members {
                 self.automata.rely_on(*at);
@@ -152,6 +160,36 @@ impl<const N: usize> Model<'_, N> {
             choices.push(Choice::Delay);
         }
         Ok(())
+    }
+
+    /// Whether a thread is where it was before the last operations of its window, which are loads that
+    /// were done. It had seen less there, and could go on as it can now.
+    fn recurs(&self, window: &Window) -> bool {
+        let len = usize::from(window.len);
+        let step = |at, answer| self.automata.known(at, answer).map(|next| next.local);
+        let returns = |entry: usize, at: LocalId| {
+            let end = (entry..len).try_fold(at, |at, entry| {
+                step(at, Answer::Value(window.result(entry)?))
+            });
+            end == Some(at)
+        };
+        let mut members = vec![window.first];
+        let mut from = None;
+        for entry in 0..len {
+            let request = self.operation(self.chief(&members));
+            let kind = self.kind(&request.expect("it was done or delayed"));
+            if window.is_delayed(entry)
+                || !matches!(kind, OperationKind::Load | OperationKind::Pause)
+            {
+                from = None;
+            } else if members.iter().all(|at| returns(entry, *at)) {
+                // Each of the local states comes back to itself.
+                from = Some(entry);
+            }
+            let results = self.results_in(window, entry, &members);
+            members = follow(&members, &results, step);
+        }
+        from.is_some()
     }
 
     /// Keeps, of the choices from `begin` on, those in which a compare-and-swap fails, which orders

@@ -216,6 +216,7 @@ impl<const N: usize> Explored for Model<'_, N> {
             covered: self.covered.clone(),
             events: self.events,
             cut: self.cut,
+            cut_by_window: self.cut_by_window,
         }
     }
 
@@ -227,6 +228,7 @@ impl<const N: usize> Explored for Model<'_, N> {
             *all |= other;
         }
         self.cut |= seen.cut;
+        self.cut_by_window |= seen.cut_by_window;
         self.findings.add(&seen.findings);
         for local in seen.relied_on {
             self.automata.rely_on(local);
@@ -239,6 +241,10 @@ impl<const N: usize> Explored for Model<'_, N> {
 
     fn is_cut(&self) -> bool {
         self.cut
+    }
+
+    fn is_cut_by_window(&self) -> bool {
+        self.cut_by_window
     }
 
     fn can_merge(&self) -> bool {

@@ -7,7 +7,7 @@ use itertools::Itertools;
 use lockworks_check::mutants::{SizeShows, shows};
 use lockworks_check::{
     Broken, Check, CheckOutcome, Config, Coverage, End, Event, LIMIT_OF_STATES, Order,
-    RandomOutcome, RandomRuns, Site, Token, TraceStep, loaded_options, loaded_source,
+    RandomOutcome, RandomRuns, Site, Token, TraceStep, WINDOW, loaded_options, loaded_source,
     loaded_summary,
 };
 use serde::{Serialize, Serializer};
@@ -311,12 +311,18 @@ impl CheckReport {
                 grouped(coverage.waiting),
                 coverage.depth
             ),
-            None => match self.config.staleness.filter(|_| coverage.cut) {
-                Some(bound) => {
-                    format!("complete within staleness {bound}, no violation; {states}")
-                }
-                None => format!("complete, no violation; {states}"),
-            },
+            None => {
+                let staleness = self.config.staleness.filter(|_| coverage.cut);
+                let bounds = [
+                    staleness.map(|bound| format!("staleness {bound}")),
+                    coverage
+                        .delays_cut
+                        .then(|| format!("{WINDOW} delayed operations")),
+                ];
+                let bounds = bounds.into_iter().flatten().join(" and ");
+                let within = if bounds.is_empty() { "" } else { " within " };
+                format!("complete{within}{bounds}, no violation; {states}")
+            }
         };
         let disk = match coverage.disk {
             0 => String::new(),

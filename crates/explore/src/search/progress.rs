@@ -166,6 +166,7 @@ impl Progress {
             disk: self.on_disk(),
             local_states: 0,
             cut: false,
+            delays_cut: false,
             merged: false,
         }
     }

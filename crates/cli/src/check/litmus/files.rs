@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use lockworks_check::{
-    Allowed, CompiledFiles, LitmusError, LitmusFile, Memory, Searched, Verdict, WitnessRow,
+    Allowed, CompiledFiles, LitmusError, LitmusFile, Memory, Searched, Verdict, WINDOW, WitnessRow,
 };
 use serde::Serialize;
 
@@ -33,6 +33,8 @@ struct SearchRow {
     more: usize,
     fewer: usize,
     agrees: Option<bool>,
+    /// The bound on delayed operations may have left out some.
+    delays_cut: bool,
 }
 
 impl SearchRow {
@@ -48,6 +50,7 @@ impl SearchRow {
             more,
             fewer,
             agrees: searched.agrees(allowed),
+            delays_cut: matches!(searched, Searched::States { within: true, .. }),
         }
     }
 
@@ -58,12 +61,16 @@ impl SearchRow {
         let found = self
             .verdict
             .map_or("data race".to_owned(), |v| v.to_string());
-        match (self.agrees, self.more, self.fewer) {
-            (Some(false), 0, 0) => format!("{found}, DIFFERS"),
-            (Some(false), more, 0) => format!("{found}, DIFFERS: {more} more"),
-            (Some(false), 0, fewer) => format!("{found}, DIFFERS: {fewer} fewer"),
-            (Some(false), more, fewer) => format!("{found}, DIFFERS: {more} more, {fewer} fewer"),
-            _ => found,
+        let differs = match (self.agrees, self.more, self.fewer) {
+            (Some(false), 0, 0) => ", DIFFERS".to_owned(),
+            (Some(false), more, 0) => format!(", DIFFERS: {more} more"),
+            (Some(false), 0, fewer) => format!(", DIFFERS: {fewer} fewer"),
+            (Some(false), more, fewer) => format!(", DIFFERS: {more} more, {fewer} fewer"),
+            _ => String::new(),
+        };
+        match self.delays_cut {
+            true => format!("{found}{differs}, within {WINDOW} delayed operations"),
+            false => found + &differs,
         }
     }
 }
