@@ -86,8 +86,10 @@ pub fn command(options: &Options, limits: &Limits) -> Result<ExitCode> {
     for subject in options.subjects()? {
         let config = options.checked.config(subject);
         ensure!(
-            config.memory != Memory::Sc,
-            "memory orders mean nothing in sc; ask for another --memory"
+            config.memory.is_weak(),
+            "{} does not check that the lock orders the protected data, which orders are for; ask for \
+             another --memory",
+            config.memory
         );
         let mut configs = vec![config.clone()];
         // Trylocks and interruptions too, and whatever else the lock has small checks of.
