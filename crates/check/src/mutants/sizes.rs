@@ -55,6 +55,9 @@ pub struct SizeShows {
     pub best: String,
     /// The number that it finds.
     pub best_found: usize,
+    /// The check has that size.
+    #[serde(skip)]
+    pub is_best: bool,
 }
 
 /// The sizes of a lock that has a list of mutants.
@@ -73,11 +76,13 @@ pub fn shows(config: &Config) -> Option<SizeShows> {
     let within = TRIED.iter().filter(|tried| is_within(**tried, size));
     let found = within.filter_map(|tried| sizes.found.get(&name(*tried)));
     let best_found = sizes.found.values().copied().max()?;
-    let best = TRIED.iter().map(|tried| name(*tried));
+    let mut best = TRIED.iter().map(|tried| name(*tried));
+    let best = best.find(|best| sizes.found.get(best) == Some(&best_found))?;
     Some(SizeShows {
         mutants: sizes.mutants,
         found: found.copied().max().unwrap_or_default(),
-        best: { best }.find(|best| sizes.found.get(best) == Some(&best_found))?,
+        is_best: best == name(size),
+        best,
         best_found,
     })
 }

@@ -56,8 +56,12 @@ impl Report {
             (None, None) => "finds less than more threads and acquisitions do".to_owned(),
         };
         if weaker.is_empty() {
+            let needed = match undecided {
+                0 => "Each is needed".to_owned(),
+                n => format!("Of the {} that were decided, each is needed", tried - n),
+            };
             return format!(
-                "{summary}Each is needed in one of these checks, in {}:\n{passed}",
+                "{summary}{needed} in one of these checks, in {}:\n{passed}",
                 config.memory
             );
         }

@@ -383,7 +383,12 @@ pub fn seen(size: &SizeShows) -> String {
     match &size.best {
         _ if size.found == size.mutants => format!("finds all {} planted mistakes", size.mutants),
         best if size.found >= size.best_found => {
-            format!("{of_all}, as many as {best}; the others need options")
+            let this = if size.is_best {
+                ""
+            } else {
+                &format!(", as many as {best}")
+            };
+            format!("{of_all}{this}; the others need options or larger sizes")
         }
         best => format!("{of_all}; {best} finds {}", size.best_found),
     }
@@ -598,6 +603,23 @@ fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::{duration, grouped, rounded};
+
+    #[test]
+    fn a_size_is_not_compared_with_itself() {
+        let shows = |is_best| {
+            super::seen(&super::SizeShows {
+                mutants: 51,
+                found: 43,
+                best: "3x2".to_owned(),
+                best_found: 43,
+                is_best,
+            })
+        };
+        let rest = "; the others need options or larger sizes";
+        let found = "finds 43 of 51 planted mistakes";
+        assert_eq!(shows(true), format!("{found}{rest}"));
+        assert_eq!(shows(false), format!("{found}, as many as 3x2{rest}"));
+    }
 
     #[test]
     fn numbers_are_readable() {
