@@ -95,7 +95,8 @@ pub(super) fn written(
 ) -> Result<(BTreeSet<(usize, i64)>, usize), Refusal> {
     let mut written = BTreeSet::new();
     let mut most = 0;
-    // Without a condition there is one path, on which each value has a chain of writes behind it.
+    // Without a condition, only values with a chain of writes behind them are built. That leaves out those of
+    // `==` or `!` around a cycle, as docs/reference/checker.md says.
     let unknown = has_condition(&thread.body);
     runs(number, thread, values, unknown, |run, _| {
         most = most.max(run.written.len());
