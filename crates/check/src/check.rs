@@ -208,7 +208,7 @@ impl<'a> Check<'a> {
             // Only programs fork.
             split_release: config.split_release || config.fork,
             never_park: config.never_park,
-            full_rmw: config.memory.delays(),
+            memory: config.memory,
             forks: config.fork,
             mutation: self.mutation,
             has_tail_word: self.subject.lock().has_tail_word(),

@@ -3,13 +3,14 @@
 use std::ffi::{CStr, c_char, c_uint};
 
 use lockworks::Settings;
+use lockworks_litmus::Memory;
 
 use crate::headers::{Had, Mark};
 use crate::image;
 use crate::layout;
 use crate::lost;
 use crate::machine::with;
-use crate::site::{Request, Site};
+use crate::site::{Order, Request, Site};
 use crate::source;
 
 /// Pushes the registers that a call preserves next to the caller's frames, and calls [`operate`].
@@ -170,7 +171,19 @@ hooks! {
 
     // Is a read-modify-write with acquire and release a full barrier?
     fn lw_check_has_full_rmw() -> u64 {
-        with(|machine| u64::from(machine.surroundings.full_rmw))
+        with(|machine| u64::from(machine.surroundings.memory.delays()))
+    }
+
+    // Does the model have C11's fence of this order, or Linux' smp_rmb() and smp_wmb()? Else it would take
+    // the fence for a stronger one. c11 does so with those of Linux, as the reference says.
+    fn lw_check_has_fence(order: Order, is_linux: bool) -> u64 {
+        let has = match with(|machine| machine.surroundings.memory) {
+            Memory::Lkmm | Memory::Lkmm62 => order == Order::SeqCst,
+            Memory::Riscv => !is_linux || order == Order::SeqCst,
+            Memory::Arm => !is_linux || order == Order::Acquire,
+            _ => true,
+        };
+        u64::from(has)
     }
 
     fn lw_check_thread_number() -> u64 {
@@ -187,13 +200,10 @@ hooks! {
         })
     }
 
-    fn lw_check_order_varies(site: &'static Site) {
-        lost::refuse(format_args!(
-            "the memory order at {}:{} is no constant, or the compiler has moved it; write the order into the \
-             call",
-            site.file(),
-            site.line
-        ));
+    fn lw_check_refuse(site: &'static Site, why: *const c_char) {
+        // SAFETY: a string literal of accesses.c.
+        let why = unsafe { CStr::from_ptr(why) }.to_str().expect("source text is ASCII");
+        lost::refuse(format_args!("{}:{}: {why}", site.file(), site.line));
     }
 
     fn lw_check_slots() -> u32 {

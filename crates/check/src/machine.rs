@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lockworks::Settings;
+use lockworks_litmus::Memory;
 use serde::{Deserialize, Serialize};
 
 use crate::headers::{Client, Had, Mark};
@@ -68,8 +69,7 @@ pub(crate) struct Surroundings {
     pub(crate) priority: Vec<bool>,
     pub(crate) split_release: bool,
     pub(crate) never_park: bool,
-    /// A read-modify-write that acquires and releases is a full barrier.
-    pub(crate) full_rmw: bool,
+    pub(crate) memory: Memory,
     /// A thread may fork.
     pub(crate) forks: bool,
     pub(crate) mutation: Option<Mutation>,

@@ -1314,3 +1314,46 @@ fn the_help_of_litmus_fits_a_screen() {
         );
     }
 }
+
+/// Peterson's lock in the operations of Linux, with this fence between a thread's stores and its loads.
+fn peterson_of_linux(fence: &str) -> String {
+    format!(
+        "struct p {{ int wants[2], turn; atomic_t other; }};
+        void p_lock(struct p *l, int me)
+        {{
+            WRITE_ONCE(l->wants[me], 1);
+            smp_mb();
+            WRITE_ONCE(l->turn, !me);
+            {fence};
+            while (smp_load_acquire(&l->wants[!me]) && smp_load_acquire(&l->turn) == !me) cpu_relax();
+        }}
+        void p_unlock(struct p *l, int me) {{ smp_store_release(&l->wants[me], 0); }}"
+    )
+}
+
+/// A memory model whose fences are all stronger refuses a weak one.
+#[test]
+fn a_fence_is_not_taken_for_a_stronger_one() {
+    let check = |fence: &str, memory: &str, status: i32| {
+        let options = ["--memory", memory, "--acquisitions", "1"];
+        check_file("p.c", &peterson_of_linux(fence), &options, status).1
+    };
+    check("smp_mb()", "lkmm", 0);
+    check("", "lkmm", 1);
+    for (fence, memory) in [
+        ("smp_wmb()", "lkmm"),
+        ("smp_rmb()", "lkmm-6.2"),
+        ("smp_acquire__after_ctrl_dep()", "lkmm"),
+        ("__atomic_thread_fence(__ATOMIC_ACQ_REL)", "lkmm"),
+        ("smp_wmb()", "arm"),
+        ("smp_rmb()", "riscv"),
+    ] {
+        let errors = check(fence, memory, 2);
+        assert!(errors.contains("p.c:7: this fence is weaker"), "{errors}");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+    }
+    check("smp_rmb()", "arm", 1);
+    for fence in ["smp_wmb()", "smp_rmb()"] {
+        check(fence, "c11", 1);
+    }
+}

@@ -37,8 +37,10 @@ const struct lw_check_return *const lw_check_calls[1] = {__start_lw_check_return
 bool lw_check_is_shared(const volatile void *p);
 /* And is memory there? */
 bool lw_check_is_memory(const volatile void *p);
-/* The memory order at this site is not the constant that it was taken for. */
-void lw_check_order_varies(const struct lw_check_site *site) __attribute__((noreturn));
+/* The operation at this site cannot be checked. */
+void lw_check_refuse(const struct lw_check_site *site, const char *why) __attribute__((noreturn));
+/* Does the memory model have a fence of this order, or is its own stronger? */
+bool lw_check_has_fence(enum lw_check_order order, bool is_linux);
 /* A thread-local variable. */
 void *lw_check_thread_local(const void *index);
 void lw_check_broken(const char *promise);
@@ -301,7 +303,9 @@ static enum lw_check_order order_of(int order)
 static void check_order(const struct lw_check_site *site, int order)
 {
 	if (order_of(order) != site->order)
-		lw_check_order_varies(site);
+		lw_check_refuse(site,
+				"the memory order is no constant, or the compiler has moved it; write the "
+				"order into the call");
 }
 
 static uint64_t operate(const struct lw_check_site *site, volatile void *p, uint64_t a, uint64_t b,
@@ -406,13 +410,31 @@ ATOMIC(16)
 ATOMIC(32)
 ATOMIC(64)
 
-void __tsan_atomic_thread_fence(int order)
+static void fence(const struct lw_check_site *site, int order, bool is_linux)
 {
-	const struct lw_check_site *site = HERE();
-
 	if (order == __ATOMIC_RELAXED || !lw_check_is_shared(NULL))
 		return;
+	if (!lw_check_has_fence(order_of(order), is_linux))
+		lw_check_refuse(site, "this fence is weaker than those of the memory model, so the check "
+				      "would miss mistakes; use a full fence, or accesses that acquire "
+				      "and release");
 	(void)operate(site, NULL, 0, 0, order);
+}
+
+void __tsan_atomic_thread_fence(int order)
+{
+	fence(HERE(), order, false);
+}
+
+/* Those of Linux order less than C11's: loads, or stores, among themselves. */
+void lw_check_rmb(void)
+{
+	fence(HERE(), __ATOMIC_ACQUIRE, true);
+}
+
+void lw_check_wmb(void)
+{
+	fence(HERE(), __ATOMIC_RELEASE, true);
 }
 
 void __tsan_atomic_signal_fence(int order)

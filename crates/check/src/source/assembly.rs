@@ -71,6 +71,8 @@ fn operations(function: &str, order: &dyn Fn(usize) -> Order) -> Option<Vec<Oper
                     .collect(),
             );
         }
+        "lw_check_rmb" => return Some(vec![Operation::new(Kind::Fence, Order::Acquire, 0)]),
+        "lw_check_wmb" => return Some(vec![Operation::new(Kind::Fence, Order::Release, 0)]),
         "abort" | "__assert_fail" => {
             return Some(vec![Operation::new(Kind::Pause, Order::Relaxed, 0)]);
         }

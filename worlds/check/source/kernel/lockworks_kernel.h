@@ -41,6 +41,8 @@ typedef struct {
 
 bool lw_check_has_full_rmw(void);
 unsigned int lw_check_thread_number(void);
+void lw_check_rmb(void);
+void lw_check_wmb(void);
 
 #define ATOMIC_INIT(i)	    {(i)}
 #define ATOMIC64_INIT(i)    {(i)}
@@ -92,8 +94,10 @@ unsigned int lw_check_thread_number(void);
 #define data_race(x)	 READ_ONCE(x)
 
 #define smp_mb()		   __atomic_thread_fence(__ATOMIC_SEQ_CST)
-#define smp_rmb()		   __atomic_thread_fence(__ATOMIC_ACQUIRE)
-#define smp_wmb()		   __atomic_thread_fence(__ATOMIC_RELEASE)
+#define smp_rmb()		   lw_check_rmb()
+#define smp_wmb()		   lw_check_wmb()
+#define rmb()			   smp_rmb()
+#define wmb()			   smp_wmb()
 #define mb()			   smp_mb()
 #define smp_mb__before_atomic()	   smp_mb()
 #define smp_mb__after_atomic()	   smp_mb()
