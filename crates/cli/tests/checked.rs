@@ -844,6 +844,16 @@ fn a_file_that_cannot_be_checked_is_refused_with_its_line() {
         &[],
         &["call.c:9 calls g()"],
     );
+    // The order of a compare-and-swap that fails, too.
+    let varies = "__attribute__((noinline, noclone)) static void look(spin_t *l, int order)
+        { int e = 5; atomic_compare_exchange_strong_explicit(&l->held, &e, 6, memory_order_acq_rel, order); }";
+    let look = "lock->owner = me; look(lock, me > 9 ? memory_order_acquire : memory_order_relaxed);";
+    refused(
+        "order.c",
+        &body(look).replace("void spin_lock", &format!("{varies}\nvoid spin_lock")),
+        &[],
+        &["order.c:5: the memory order is no constant"],
+    );
     let shared = "static spin_t *_Atomic first; spin_t own; atomic_store(&first, &own);";
     refused(
         "own.c",

@@ -300,19 +300,20 @@ static enum lw_check_order order_of(int order)
 	return orders[(unsigned int)order & 0x7fff];
 }
 
-static void check_order(const struct lw_check_site *site, int order)
+static void check_order(const struct lw_check_site *site, int order, unsigned int known)
 {
-	if (order_of(order) != site->order)
-		lw_check_refuse(site,
-				"the memory order is no constant, or the compiler has moved it; write the "
-				"order into the call");
+	if (order_of(order) != known)
+		lw_check_refuse(
+			site,
+			"the memory order is no constant, or the compiler has moved it; write the "
+			"order into the call");
 }
 
 static uint64_t operate(const struct lw_check_site *site, volatile void *p, uint64_t a, uint64_t b,
 			int order)
 {
 	lw_check_flush();
-	check_order(site, order);
+	check_order(site, order, site->order);
 	return lw_check_operate(site, (uintptr_t)p, a, b);
 }
 
@@ -353,12 +354,12 @@ static uint64_t operate(const struct lw_check_site *site, volatile void *p, uint
 		const struct lw_check_site *site = HERE();                                         \
 		uint##bits##_t old, want;                                                          \
                                                                                                    \
-		(void)failure;                                                                     \
 		if (!lw_check_is_shared(p))                                                        \
 			return __atomic_compare_exchange_n(p, expected, v, false,                  \
 							   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);    \
 		/* The variable may be shared, too. */                                             \
 		want = *expected;                                                                  \
+		check_order(site, failure, site->failure);                                         \
 		old = (uint##bits##_t)operate(site, p, want, v, order);                            \
 		if (old != want)                                                                   \
 			*expected = old;                                                           \
@@ -397,12 +398,12 @@ static uint64_t operate(const struct lw_check_site *site, volatile void *p, uint
 	{                                                                                         \
 		const struct lw_check_site *site = HERE();                                        \
                                                                                                   \
-		(void)failure;                                                                    \
 		if (!lw_check_is_shared(p)) {                                                     \
 			__atomic_compare_exchange_n(p, &want, v, false, __ATOMIC_SEQ_CST,         \
 						    __ATOMIC_SEQ_CST);                            \
 			return want;                                                              \
 		}                                                                                 \
+		check_order(site, failure, site->failure);                                        \
 		return (uint##bits##_t)operate(site, p, want, v, order);                          \
 	}
 ATOMIC(8)
@@ -415,9 +416,10 @@ static void fence(const struct lw_check_site *site, int order, bool is_linux)
 	if (order == __ATOMIC_RELAXED || !lw_check_is_shared(NULL))
 		return;
 	if (!lw_check_has_fence(order_of(order), is_linux))
-		lw_check_refuse(site, "this fence is weaker than those of the memory model, so the check "
-				      "would miss mistakes; use a full fence, or accesses that acquire "
-				      "and release");
+		lw_check_refuse(site,
+				"this fence is weaker than those of the memory model, so the check "
+				"would miss mistakes; use a full fence, or accesses that acquire "
+				"and release");
 	(void)operate(site, NULL, 0, 0, order);
 }
 
