@@ -1367,3 +1367,35 @@ fn a_fence_is_not_taken_for_a_stronger_one() {
         check(fence, "c11", 1);
     }
 }
+
+/// What a compare-and-swap expects is accessed as any other memory, wherever it is.
+#[test]
+fn the_expected_value_of_a_compare_and_swap_may_be_in_shared_memory() {
+    let lock = |after: &str| {
+        format!(
+            "#include <stdatomic.h>
+            struct c {{ atomic_int w; }};
+            static PLACE int expected;
+            void c_lock(struct c *l)
+            {{
+                for (;;) {{
+                    expected = 0;
+                    if (atomic_compare_exchange_strong_explicit(&l->w, &expected, 1, memory_order_acquire,
+                            memory_order_relaxed)) return;
+                    {after}
+                }}
+            }}
+            void c_unlock(struct c *l) {{ atomic_store_explicit(&l->w, 0, memory_order_release); }}"
+        )
+    };
+    let check = |text: &str, status: i32| {
+        let (check, _) = check_file("c.c", text, &[], status);
+        check["violation"]["name"].as_str().unwrap_or_default().to_owned()
+    };
+    let local = lock("").replace("PLACE", "_Thread_local");
+    assert_eq!(check(&local, 0), "");
+    // It holds what was found.
+    let returns = lock("if (expected == 1) return;").replace("PLACE", "_Thread_local");
+    assert_eq!(check(&returns, 1), "mutual_exclusion");
+    assert_eq!(check(&lock("").replace("PLACE", ""), 1), "data_race");
+}

@@ -354,15 +354,20 @@ static uint64_t operate(const struct lw_check_site *site, volatile void *p, uint
 		const struct lw_check_site *site = HERE();                                         \
 		uint##bits##_t old, want;                                                          \
                                                                                                    \
-		if (!lw_check_is_shared(p))                                                        \
-			return __atomic_compare_exchange_n(p, expected, v, false,                  \
-							   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);    \
-		/* The variable may be shared, too. */                                             \
-		want = *expected;                                                                  \
-		check_order(site, failure, site->failure);                                         \
-		old = (uint##bits##_t)operate(site, p, want, v, order);                            \
-		if (old != want)                                                                   \
+		/* What is expected may be in shared memory, and is accessed as any other. */      \
+		before_read(&site[1], expected, sizeof(*expected));                                \
+		want = old = *expected;                                                            \
+		if (lw_check_is_shared(p)) {                                                       \
+			check_order(site, failure, site->failure);                                 \
+			old = (uint##bits##_t)operate(site, p, want, v, order);                    \
+		} else {                                                                           \
+			__atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_SEQ_CST,           \
+						    __ATOMIC_SEQ_CST);                             \
+		}                                                                                  \
+		if (old != want) {                                                                 \
+			before_write(&site[2], expected, sizeof(*expected), false);                \
 			*expected = old;                                                           \
+		}                                                                                  \
 		return old == want;                                                                \
 	}
 #define ATOMIC(bits)                                                                              \

@@ -94,10 +94,16 @@ fn operations(function: &str, order: &dyn Fn(usize) -> Order) -> Option<Vec<Oper
             "fetch_or" => (Kind::Or, 2),
             "fetch_xor" | "fetch_nand" => (Kind::CompareExchange, 2),
             _ if name.starts_with("compare_exchange_") => {
-                return Some(vec![Operation {
-                    failure: order(4),
-                    ..Operation::new(Kind::CompareExchange, order(3), size)
-                }]);
+                // What it expects may be shared, too.
+                let plain = |kind| Operation::new(kind, Order::Plain, size);
+                return Some(vec![
+                    Operation {
+                        failure: order(4),
+                        ..Operation::new(Kind::CompareExchange, order(3), size)
+                    },
+                    plain(Kind::Load),
+                    plain(Kind::Store),
+                ]);
             }
             _ => return None,
         };
