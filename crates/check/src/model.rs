@@ -296,6 +296,17 @@ impl<'a, const N: usize> Model<'a, N> {
         }
     }
 
+    /// The result of a sleep that has begun: no value of a futex, which one that does not begin returns. The
+    /// locks that are built in do not read it.
+    pub(super) fn end_of_sleep(&self, local: LocalId, by_time: bool) -> Answer {
+        let request = self.operation(local).expect("it sleeps");
+        Answer::Value(match by_time || request.site.is_built_in() {
+            true => 0,
+            // WOKEN in worlds/check/source/accesses.c
+            false => 1 << 32,
+        })
+    }
+
     /// The kind of an operation, which a mutant may have changed.
     pub(crate) fn kind(&self, request: &Request) -> OperationKind {
         let kind = request.site.kind;
@@ -457,7 +468,8 @@ impl<'a, const N: usize> Model<'a, N> {
             Choice::Wake | Choice::TimeOut => {
                 state.threads[thread].parked = false;
                 state.spurious += u8::from(choice == Choice::Wake);
-                self.go_on(state, thread, Answer::Value(0))
+                let result = self.end_of_sleep(local, choice == Choice::TimeOut);
+                self.go_on(state, thread, result)
             }
             Choice::Operate { picks, .. } => {
                 let request = self.operation(local).expect("it has not ended");

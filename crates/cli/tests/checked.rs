@@ -844,10 +844,33 @@ fn a_file_that_cannot_be_checked_is_refused_with_its_line() {
         &[],
         &["call.c:9 calls g()"],
     );
+    // Futexes are the only system calls, and without sets of bits.
+    let headers = "#include <unistd.h>\n#include <sys/syscall.h>\n#include <linux/futex.h>\n";
+    for (call, word) in [
+        (
+            "SYS_membarrier, &lock->held, FUTEX_WAKE, 1, 0, 0, 0",
+            "other than a futex",
+        ),
+        (
+            "SYS_futex, &lock->held, FUTEX_WAKE_BITSET, 1, 0, 0, 2",
+            "with bits",
+        ),
+        (
+            "SYS_futex, &lock->held, FUTEX_WAKE_OP, 1, 0, 0, 0",
+            "this operation",
+        ),
+    ] {
+        let text = format!(
+            "{headers}{}",
+            body(&format!("lock->owner = me; syscall({call});"))
+        );
+        refused("futex.c", &text, &[], &["futex.c:11: ", word]);
+    }
     // The order of a compare-and-swap that fails, too.
     let varies = "__attribute__((noinline, noclone)) static void look(spin_t *l, int order)
         { int e = 5; atomic_compare_exchange_strong_explicit(&l->held, &e, 6, memory_order_acq_rel, order); }";
-    let look = "lock->owner = me; look(lock, me > 9 ? memory_order_acquire : memory_order_relaxed);";
+    let look =
+        "lock->owner = me; look(lock, me > 9 ? memory_order_acquire : memory_order_relaxed);";
     refused(
         "order.c",
         &body(look).replace("void spin_lock", &format!("{varies}\nvoid spin_lock")),
@@ -1390,7 +1413,10 @@ fn the_expected_value_of_a_compare_and_swap_may_be_in_shared_memory() {
     };
     let check = |text: &str, status: i32| {
         let (check, _) = check_file("c.c", text, &[], status);
-        check["violation"]["name"].as_str().unwrap_or_default().to_owned()
+        check["violation"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     };
     let local = lock("").replace("PLACE", "_Thread_local");
     assert_eq!(check(&local, 0), "");
@@ -1398,4 +1424,53 @@ fn the_expected_value_of_a_compare_and_swap_may_be_in_shared_memory() {
     let returns = lock("if (expected == 1) return;").replace("PLACE", "_Thread_local");
     assert_eq!(check(&returns, 1), "mutual_exclusion");
     assert_eq!(check(&lock("").replace("PLACE", ""), 1), "data_race");
+}
+
+/// A sleep says how it ended, and a wake-up how many it woke.
+#[test]
+fn a_futex_returns_what_that_of_the_system_does() {
+    let check = |waits: &str, wakes: &str| {
+        let text = format!(
+            "#include <stdatomic.h>\n#include <unistd.h>\n#include <sys/syscall.h>\n#include <linux/futex.h>
+            #include <limits.h>\n#include <time.h>
+            #define FUTEX(...) syscall(SYS_futex, &l->w, __VA_ARGS__)
+            struct f {{ atomic_uint w; }};
+            void f_lock(struct f *l)
+            {{
+                unsigned c = 0;
+                if (atomic_compare_exchange_strong(&l->w, &c, 1)) return;
+                while (atomic_exchange(&l->w, 2)) {waits}
+            }}
+            void f_unlock(struct f *l) {{ if (atomic_exchange(&l->w, 0) == 2) {wakes} }}"
+        );
+        let options = ["--threads", "3", "--acquisitions", "1"];
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("f.c"), text).unwrap();
+        let mut check = support::lockworks(&[&["check", "f.c", "--json"], &options[..]].concat());
+        let output = check.current_dir(directory.path()).output().unwrap();
+        let found = support::json(&output);
+        found["violation"]["name"]
+            .as_str()
+            .unwrap_or("none")
+            .to_owned()
+    };
+    let sleep = "FUTEX(FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2, 0, 0, 0);";
+    let wake = "FUTEX(FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0, 0, 0);";
+    assert_eq!(check(sleep, wake), "none");
+    // The value differs, or the time is over.
+    let differs = "if (FUTEX(FUTEX_WAIT, 2, 0, 0, 0) == -1) return;";
+    assert_eq!(check(differs, wake), "mutual_exclusion");
+    let by_time =
+        "if (FUTEX(FUTEX_WAIT, 2, &(struct timespec) { 1, 0 }, 0, 0) == -1 && l->w == 2) return;";
+    assert_eq!(check(by_time, wake), "mutual_exclusion");
+    // It sleeps until it is woken, by which the lock is not free.
+    let woken = "if (FUTEX(FUTEX_WAIT, 2, 0, 0, 0) == 0 && l->w) return;";
+    assert_eq!(check(woken, wake), "mutual_exclusion");
+    // Nobody sleeps, or one does.
+    let counts =
+        |n: &str| format!("if (FUTEX(FUTEX_WAKE, INT_MAX, 0, 0, 0) == {n}) __builtin_abort();");
+    for n in ["0", "1", "2"] {
+        assert_ne!(check(sleep, &counts(n)), "none", "{n}");
+    }
+    assert_eq!(check(sleep, ";"), "deadlock");
 }

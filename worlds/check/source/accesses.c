@@ -10,6 +10,9 @@
  *
  * Variables on a thread's stack are its own, and no operations.
  */
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
 #include "world_surroundings.h"
 
 /* What the source calls is defined here and in no header. */
@@ -481,31 +484,42 @@ int nanosleep(const void *time, void *rest)
 	return 0;
 }
 
-/* A futex: the sites of a call sleep, and end a sleep. */
+/* The result of a sleep that did not end by time. It is no value of a futex, with which a sleep
+ * that does not begin ends (crates/check/src/model.rs). */
+#define WOKEN ((uint64_t)1 << 32)
+
+/* A futex: the sites of a call sleep, and end a sleep. errno cannot be read. */
 long syscall(long number, uint32_t *p, long operation, uint32_t value, const void *limit,
 	     void *other, uint32_t bits)
 {
 	const struct lw_check_site *sites = HERE();
+	bool has_bits;
+	long woken = 0;
 
-	(void)number;
 	(void)other;
-	(void)bits;
 	lw_check_flush();
-	/* FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_WAKE, FUTEX_WAKE_BITSET. */
-	switch (operation & 127) {
-	case 0:
-	case 9:
-		(void)lw_check_operate(&sites[0], (uintptr_t)p, value, limit != NULL);
-		return 0;
-	case 1:
-	case 10:
-		/* More threads than these are in no check. */
-		for (uint32_t i = 0; i < value && i < 8; i++)
-			(void)lw_check_operate(&sites[1], (uintptr_t)p, 0, 0);
-		return 0;
+	if (number != SYS_futex)
+		lw_check_refuse(sites, "a system call other than a futex is not checked");
+	operation = (int)operation & ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
+	has_bits = operation == FUTEX_WAIT_BITSET || operation == FUTEX_WAKE_BITSET;
+	if (has_bits && bits != FUTEX_BITSET_MATCH_ANY)
+		lw_check_refuse(sites, "a futex with bits is not checked; use "
+				       "FUTEX_BITSET_MATCH_ANY");
+	switch (operation) {
+	case FUTEX_WAIT:
+	case FUTEX_WAIT_BITSET:
+		return lw_check_operate(&sites[0], (uintptr_t)p, value, limit != NULL) == WOKEN
+			       ? 0
+			       : -1;
+	case FUTEX_WAKE:
+	case FUTEX_WAKE_BITSET:
+		/* One at least, also if none are asked for. */
+		while (lw_check_operate(&sites[1], (uintptr_t)p, 0, 0) != 0)
+			if (++woken >= (int32_t)value)
+				break;
+		return woken;
 	default:
-		lw_check_broken("a system call is made that is not checked");
-		return -1;
+		lw_check_refuse(sites, "this operation of a futex is not checked");
 	}
 }
 

@@ -8,7 +8,6 @@ use crate::cells::{Cell, CellId, PARTS, Parts, Place, Recorded};
 use crate::config::{Time, queue_of_tail};
 use crate::headers;
 use crate::layout::{self, Region};
-use crate::machine::Answer;
 use crate::mutation::Change;
 use crate::names::Names;
 use crate::site::{OperationKind, Order, Request};
@@ -64,7 +63,9 @@ impl<const N: usize> Model<'_, N> {
                 }
                 if let Some(woken) = woken(picks) {
                     state.threads[woken].parked = false;
-                    self.go_on(state, woken, Answer::Value(0))?;
+                    let result = self.end_of_sleep(state.threads[woken].local, false);
+                    self.go_on(state, woken, result)?;
+                    return Ok(Some(1));
                 }
                 Ok(Some(0))
             }
