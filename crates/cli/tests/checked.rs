@@ -1386,6 +1386,11 @@ fn a_fence_is_not_taken_for_a_stronger_one() {
         assert_eq!(errors.lines().count(), 1, "{errors}");
     }
     check("smp_rmb()", "arm", 1);
+    // A compare-and-swap that fails orders nothing.
+    for memory in ["c11", "lkmm"] {
+        check("atomic_cmpxchg(&l->other, 0, 0)", memory, 0);
+        check("atomic_cmpxchg(&l->other, 1, 2)", memory, 1);
+    }
     for fence in ["smp_wmb()", "smp_rmb()"] {
         check(fence, "c11", 1);
     }

@@ -169,7 +169,23 @@ void lw_check_wmb(void);
 #define cmpxchg_relaxed(p, o, n)   LW_CMPXCHG(p, o, n, __ATOMIC_RELAXED)
 #define cmpxchg_acquire(p, o, n)   LW_CMPXCHG(p, o, n, __ATOMIC_ACQUIRE)
 #define cmpxchg_release(p, o, n)   LW_CMPXCHG(p, o, n, __ATOMIC_RELEASE)
-#define cmpxchg(p, o, n)	   LW_FULL(p, cmpxchg_relaxed(p, o, n), LW_CMPXCHG(p, o, n, __ATOMIC_ACQ_REL))
+/* One that fails orders nothing, so in C11 it is a read without fences. */
+#define cmpxchg(p, o, n)                                                           \
+	({                                                                         \
+		__typeof__(*(p) + 0) lw_asked = (o);                               \
+		__typeof__(*(p) + 0) lw_found;                                     \
+		if (lw_check_has_full_rmw()) {                                     \
+			lw_found = LW_CMPXCHG(p, lw_asked, n, __ATOMIC_ACQ_REL);   \
+		} else {                                                           \
+			lw_found = READ_ONCE(*(p));                                \
+			if (lw_found == (__typeof__(*(p)))lw_asked) {              \
+				smp_mb();                                          \
+				lw_found = cmpxchg_relaxed(p, lw_asked, n);        \
+				smp_mb();                                          \
+			}                                                          \
+		}                                                                  \
+		lw_found;                                                          \
+	})
 #define try_cmpxchg_relaxed(p, o, n) LW_TRY(p, o, cmpxchg_relaxed(p, lw_expected, n))
 #define try_cmpxchg_acquire(p, o, n) LW_TRY(p, o, cmpxchg_acquire(p, lw_expected, n))
 #define try_cmpxchg_release(p, o, n) LW_TRY(p, o, cmpxchg_release(p, lw_expected, n))
