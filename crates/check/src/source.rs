@@ -778,8 +778,17 @@ struct Compiler {
     is_kernel: bool,
 }
 
-/// Whether a source uses the operations of Linux, by its headers, or without any.
-fn is_of_kernel(text: &str) -> bool {
+/// Whether a source uses the operations of Linux, by its headers, or without any. `preprocess` is the source
+/// behind the preprocessor, without these operations.
+fn is_of_kernel(text: &str, preprocess: impl FnOnce() -> Option<String>) -> bool {
+    const WORDS: [&str; 6] = [
+        "READ_ONCE",
+        "WRITE_ONCE",
+        "smp_mb",
+        "smp_store_release",
+        "smp_load_acquire",
+        "atomic_t",
+    ];
     let is_ours = |line: &str| {
         let name = line
             .trim()
@@ -787,15 +796,32 @@ fn is_of_kernel(text: &str) -> bool {
             .and_then(|rest| rest.split('>').next());
         name.is_some_and(|name| WORLD.get_file(format!("source/kernel/{name}")).is_some())
     };
-    let uses = |word: &str| text.contains(word) && !text.contains(&format!("#define {word}"));
-    let words = [
-        "READ_ONCE(",
-        "WRITE_ONCE(",
-        "smp_mb(",
-        "smp_store_release(",
-        "smp_load_acquire(",
-    ];
-    text.lines().any(is_ours) || words.into_iter().any(uses) || uses("atomic_t ")
+    let names = |text: &str| -> Vec<&'static str> {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let words = text.split(|c| !is_word(c));
+        let words: Vec<&str> = words.filter(|word| WORDS.contains(word)).collect();
+        WORDS
+            .into_iter()
+            .filter(|word| words.contains(word))
+            .collect()
+    };
+    if text.lines().any(is_ours) {
+        return true;
+    }
+    if names(text).is_empty() {
+        return false;
+    }
+    // Its own headers may include those of Linux, which are not there yet.
+    let Some(text) = preprocess() else {
+        return true;
+    };
+    let functions = functions::functions(&text, "");
+    // No comments are left, and no macros that the source defines.
+    names(&text).into_iter().any(|name| {
+        let is_function = functions.iter().any(|function| function.name == name);
+        let is_type = text.contains(&format!(" {name};"));
+        !is_function && !is_type
+    })
 }
 
 impl Compiler {
@@ -828,14 +854,16 @@ impl Compiler {
         if is_historic {
             includes.push(historic);
         }
-        Ok(Self {
+        let mut compiler = Self {
             name,
             is_cpp,
             includes,
-            is_kernel: is_of_kernel(&text),
+            is_kernel: false,
             root,
             is_historic,
-        })
+        };
+        compiler.is_kernel = is_of_kernel(&text, || compiler.preprocessed(path));
+        Ok(compiler)
     }
 
     /// The compiler with the headers.
@@ -863,6 +891,17 @@ impl Compiler {
                 .arg(headers.join("lockworks_kernel.h"));
         }
         command
+    }
+
+    /// A source without its macros and comments, if all its headers are there.
+    fn preprocessed(&self, path: &Path) -> Option<String> {
+        let mut command = self.command();
+        command.args(["-w", "-E"]).args(self.language()).arg(path);
+        let output = command
+            .output()
+            .ok()
+            .filter(|output| output.status.success());
+        Some(String::from_utf8_lossy(&output?.stdout).into_owned())
     }
 
     /// The options that say the language, which a header's name does not.
@@ -968,9 +1007,10 @@ fn check_calls(
     calls: &HashMap<String, Line>,
 ) -> Result<(), SourceError> {
     /// The beginnings of names that compilers and linkers use.
-    const KNOWN: [&str; 8] = [
+    const KNOWN: [&str; 9] = [
         "lw_check_",
-        "__cxa_",
+        "__cxa_atexit",
+        "__cxa_finalize",
         "__gxx_",
         "_Unwind_",
         "_ITM_",

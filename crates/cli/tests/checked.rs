@@ -866,6 +866,18 @@ fn a_file_that_cannot_be_checked_is_refused_with_its_line() {
         );
         refused("futex.c", &text, &[], &["futex.c:11: ", word]);
     }
+    // Static variables that C++ makes when they are first used.
+    refused(
+        "guard.cc",
+        "#include <atomic>
+        struct T { std::atomic<int> x; T() : x(1) {} };
+        static T &t() { static T one; return one; }
+        class l { std::atomic<int> w{0}; public:
+        void lock() { if (t().x) while (w.exchange(1)) ; }
+        void unlock() { w = 0; } };",
+        &[],
+        &["guard.cc:3 calls __cxa_guard_"],
+    );
     // The order of a compare-and-swap that fails, too.
     let varies = "__attribute__((noinline, noclone)) static void look(spin_t *l, int order)
         { int e = 5; atomic_compare_exchange_strong_explicit(&l->held, &e, 6, memory_order_acq_rel, order); }";
@@ -1478,4 +1490,52 @@ fn a_futex_returns_what_that_of_the_system_does() {
         assert_ne!(check(sleep, &counts(n)), "none", "{n}");
     }
     assert_eq!(check(sleep, ";"), "deadlock");
+}
+
+/// The names of Linux' operations in a comment, or defined in a header, are not those of Linux.
+#[test]
+fn the_operations_of_linux_are_those_that_a_file_does_not_define() {
+    let directory = tempfile::tempdir().unwrap();
+    let define = "#define READ_ONCE(x) (*(volatile __typeof__(x) *)&(x))\n";
+    fs::write(directory.path().join("once.h"), define).unwrap();
+    let waits = SPIN.replace(")\n\t\t;", ")\n\t\twhile (READ_ONCE(lock->owner) == me) ;");
+    for (text, is_of_linux) in [
+        (
+            SPIN.replace("lock->owner = me", "/* READ_ONCE(x) */ lock->owner = me"),
+            false,
+        ),
+        (format!("#include \"once.h\"\n{waits}"), false),
+        (waits, true),
+    ] {
+        fs::write(directory.path().join("spin.c"), text).unwrap();
+        let mut check = support::lockworks(&["check", "spin.c", "--acquisitions", "1"]);
+        let output = check.current_dir(directory.path()).output().unwrap();
+        assert_eq!(self::text(&output.stderr), "");
+        let has = self::text(&output.stdout).contains("operations of Linux");
+        assert_eq!(has, is_of_linux, "{}", self::text(&output.stdout));
+    }
+}
+
+/// A result of 0 is success for the functions for which the user says so.
+#[test]
+fn each_trylock_says_what_success_is() {
+    let text = "#include <stdatomic.h>
+        struct z { atomic_int a; };
+        int z_try(struct z *l) { return !atomic_exchange_explicit(&l->a, 1, memory_order_acquire); }
+        int z_rtry(struct z *l) { return atomic_exchange_explicit(&l->a, 1, memory_order_acquire); }
+        void z_lock(struct z *l) { while (!z_try(l)) ; }
+        void z_unlock(struct z *l) { atomic_store_explicit(&l->a, 0, memory_order_release); }
+        void z_read_lock(struct z *l) { z_lock(l); }
+        void z_read_unlock(struct z *l) { z_unlock(l); }";
+    for (functions, status) in [
+        ("trylock=z_try,read_trylock=!z_rtry", 0),
+        ("trylock=!z_try,read_trylock=z_rtry", 1),
+    ] {
+        check_file(
+            "z.c",
+            text,
+            &["--trylock", "--functions", functions],
+            status,
+        );
+    }
 }

@@ -509,7 +509,7 @@ pub(super) fn functions(text: &str, own: &str) -> Vec<Function> {
 #[derive(Debug, Default)]
 pub(super) struct Lock {
     functions: BTreeMap<Role, Function>,
-    zero_succeeds: bool,
+    zero_succeeds: Vec<Role>,
     /// An initialiser that is no function.
     initialiser: Option<String>,
     /// The function that makes a node. Such nodes stay those of their threads, which may exchange them.
@@ -551,7 +551,7 @@ impl Lock {
                 .or_insert_with(|| function.clone());
         }
         let mut given = BTreeMap::new();
-        let (mut zero_succeeds, mut initialiser) = (false, None);
+        let mut initialiser = None;
         for name in named {
             let is_it =
                 |function: &&Function| function.path() == name.name || function.name == name.name;
@@ -575,7 +575,6 @@ impl Lock {
                     });
                 }
             }
-            zero_succeeds |= name.zero_succeeds;
         }
         let of_given = given
             .values()
@@ -617,7 +616,8 @@ impl Lock {
         }
         let mut lock = found.pop().unwrap_or_default();
         lock.functions.extend(given);
-        lock.zero_succeeds = zero_succeeds;
+        let zero_succeeds = named.iter().filter(|name| name.zero_succeeds);
+        lock.zero_succeeds = zero_succeeds.map(|name| name.role).collect();
         lock.initialiser = initialiser;
         match lock.is_complete() {
             true => {
@@ -751,7 +751,11 @@ impl Lock {
             let call = self.call(path, function);
             let (result, body) = match role {
                 Role::TryLock | Role::ReadTryLock => {
-                    let not = if self.zero_succeeds { "!" } else { "!!" };
+                    let not = if self.zero_succeeds.contains(role) {
+                        "!"
+                    } else {
+                        "!!"
+                    };
                     let call = call?;
                     (
                         boolean,
