@@ -262,9 +262,8 @@ void *memset(void *p, int byte, size_t size)
 	return p;
 }
 
-void *memmove(void *to, const void *from, size_t size)
+static void *copy(const struct lw_check_site *sites, void *to, const void *from, size_t size)
 {
-	const struct lw_check_site *sites = HERE();
 	volatile uint8_t bytes[MOST];
 
 	check_size(size);
@@ -278,20 +277,14 @@ void *memmove(void *to, const void *from, size_t size)
 	return to;
 }
 
+void *memmove(void *to, const void *from, size_t size)
+{
+	return copy(HERE(), to, from, size);
+}
+
 void *memcpy(void *to, const void *from, size_t size)
 {
-	const struct lw_check_site *sites = HERE();
-	volatile uint8_t bytes[MOST];
-
-	check_size(size);
-	read_split(sites, (void *)(uintptr_t)from, size);
-	for (size_t i = 0; i < size; i++)
-		bytes[i] = ((const volatile uint8_t *)from)[i];
-	before_write(sites ? sites + LW_CHECK_SIZES : NULL, to, size, true);
-	for (size_t i = 0; i < size; i++)
-		((volatile uint8_t *)to)[i] = bytes[i];
-	lw_check_flush();
-	return to;
+	return copy(HERE(), to, from, size);
 }
 
 /* The order of a site, as C has it. Consume is acquire, as compilers have it. */

@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use super::SourceError;
+use crate::layout::{LENT, LENT_STRIDE};
 
 /// What a function of a lock does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -738,9 +739,9 @@ impl Lock {
             };
             let _ = writeln!(
                 text,
-                "static {local} {node} lw_nodes[8];\nstatic {local} {boolean} lw_made[8];\n\
+                "static {local} {node} lw_nodes[{LENT}];\nstatic {local} {boolean} lw_made[{LENT}];\n\
                  static void *lw_own(void *node)\n\
-                 {{ unsigned long i = (unsigned long)node >> 10 & 7;\n\
+                 {{ unsigned long i = (unsigned long)node / {LENT_STRIDE} % {LENT};\n\
                  if (!lw_made[i]) {{ lw_made[i] = 1; (void)({}(&lw_nodes[i])); }}\n\
                  return &lw_nodes[i]; }}",
                 init.path()
