@@ -15,7 +15,7 @@
 //! | barrier(), smp_mb__after_unlock_lock(), rcu_read_lock() | none |
 //! | all others | LDR, STR |
 
-use super::execution::{Basics, BrokenAxiom, Execution, Fence, Mark, acyclic, empty};
+use super::execution::{Basics, BrokenAxiom, Execution, Fence, Mark, acyclic};
 use super::relation::Set;
 
 pub(super) fn check(x: &Execution) -> Result<(), BrokenAxiom> {
@@ -42,11 +42,7 @@ pub(super) fn check(x: &Execution) -> Result<(), BrokenAxiom> {
     let external = |relation| relation - &b.internal;
 
     // Internal visibility: each location by itself is coherent.
-    acyclic("internal", &(&po_loc | &fr | &x.co | &x.rf))?;
-    empty(
-        "atomic",
-        &(&x.rmw & &external(fr.clone()).then(&external(x.co.clone()))),
-    )?;
+    x.check_places(&b)?;
 
     // Local read successor: the next reads after a write. Local write successor: any later write.
     let over_a_write = po_loc.to(w).then(&po_loc);

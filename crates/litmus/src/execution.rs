@@ -152,6 +152,16 @@ impl Basics {
 }
 
 impl Execution {
+    /// Each place in memory by itself is coherent, and no other thread writes within a read-modify-write: axioms of
+    /// processors.
+    pub(super) fn check_places(&self, b: &Basics) -> Result<(), BrokenAxiom> {
+        let fr = self.fr();
+        let po_loc = &self.po & &b.same_location;
+        acyclic("internal", &(po_loc | &fr | &self.co | &self.rf))?;
+        let between = (fr - &b.internal).then(&(self.co.clone() - &b.internal));
+        empty("atomic", &(&self.rmw & &between))
+    }
+
     /// Events without any relation but program order.
     pub fn new(events: Vec<Event>) -> Self {
         let empty = Relation::empty(events.len());

@@ -17,7 +17,7 @@
 //!
 //! The numbers are those of the rules of preserved program order in the manual.
 
-use super::execution::{Basics, BrokenAxiom, Execution, Fence, Mark, acyclic, empty};
+use super::execution::{Basics, BrokenAxiom, Execution, Fence, Mark, acyclic};
 use super::relation::{Relation, Set};
 
 pub(super) fn check(x: &Execution) -> Result<(), BrokenAxiom> {
@@ -27,11 +27,7 @@ pub(super) fn check(x: &Execution) -> Result<(), BrokenAxiom> {
     let fr = x.fr();
     let po_loc = &x.po & &b.same_location;
     let external = |relation| relation - &b.internal;
-    acyclic("internal", &(&po_loc | &fr | &x.co | &x.rf))?;
-    empty(
-        "atomic",
-        &(&x.rmw & &external(fr.clone()).then(&external(x.co.clone()))),
-    )?;
+    x.check_places(&b)?;
 
     // A compare-and-swap that fails orders nothing.
     let failed = Set::of(n, |event| {

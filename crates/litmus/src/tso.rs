@@ -10,7 +10,7 @@
 //! | atomic_add_unless() that does not add; all loads and stores, spin_unlock() | MOV |
 //! | smp_rmb(), smp_wmb(), smp_mb__before_atomic() and the other fences | none |
 
-use super::execution::{Basics, BrokenAxiom, Execution, Fence, Mark, acyclic, empty};
+use super::execution::{Basics, BrokenAxiom, Execution, Fence, Mark, acyclic};
 use super::relation::Set;
 
 pub(super) fn check(x: &Execution) -> Result<(), BrokenAxiom> {
@@ -18,12 +18,7 @@ pub(super) fn check(x: &Execution) -> Result<(), BrokenAxiom> {
     let (r, w, m) = (&b.reads, &b.writes, &b.accesses);
     let fr = x.fr();
     let external = |relation| relation - &b.internal;
-    let po_loc = &x.po & &b.same_location;
-    acyclic("internal", &(po_loc | &fr | &x.co | &x.rf))?;
-    empty(
-        "atomic",
-        &(&x.rmw & &external(fr.clone()).then(&external(x.co.clone()))),
-    )?;
+    x.check_places(&b)?;
 
     // A compare-and-swap is locked even if it fails.
     let attempted = &x.set(|event| event.of_rmw) - &x.marked(Mark::Unless);
