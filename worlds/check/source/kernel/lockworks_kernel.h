@@ -124,28 +124,20 @@ void lw_check_wmb(void);
 #define rcu_dereference(p) __atomic_load_n(&(p), __ATOMIC_CONSUME)
 
 /* VAL: what was read. */
-#define smp_cond_load_relaxed(p, condition)                           \
-	({                                                            \
-		__typeof__(*(p) + 0) VAL;                             \
-		for (;;) {                                            \
-			VAL = __atomic_load_n((p), __ATOMIC_RELAXED); \
-			if (condition)                                \
-				break;                                \
-		}                                                     \
-		VAL;                                                  \
+#define LW_COND_LOAD(p, condition, order)                  \
+	({                                                 \
+		__typeof__(*(p) + 0) VAL;                  \
+		for (;;) {                                 \
+			VAL = __atomic_load_n((p), order); \
+			if (condition)                     \
+				break;                     \
+		}                                          \
+		VAL;                                       \
 	})
-#define smp_cond_load_acquire(p, condition)                           \
-	({                                                            \
-		__typeof__(*(p) + 0) VAL;                             \
-		for (;;) {                                            \
-			VAL = __atomic_load_n((p), __ATOMIC_ACQUIRE); \
-			if (condition)                                \
-				break;                                \
-		}                                                     \
-		VAL;                                                  \
-	})
-#define atomic_cond_read_relaxed(v, c) smp_cond_load_relaxed(&(v)->counter, (c))
-#define atomic_cond_read_acquire(v, c) smp_cond_load_acquire(&(v)->counter, (c))
+#define smp_cond_load_relaxed(p, condition) LW_COND_LOAD(p, condition, __ATOMIC_RELAXED)
+#define smp_cond_load_acquire(p, condition) LW_COND_LOAD(p, condition, __ATOMIC_ACQUIRE)
+#define atomic_cond_read_relaxed(v, c)	    smp_cond_load_relaxed(&(v)->counter, (c))
+#define atomic_cond_read_acquire(v, c)	    smp_cond_load_acquire(&(v)->counter, (c))
 
 #define LW_XCHG(p, v, order)	  __atomic_exchange_n((p), (v), order)
 #define LW_FETCH(op, p, v, order) __atomic_fetch_##op((p), (v), order)
