@@ -331,22 +331,29 @@ impl ReplayArgs {
             return Ok(None);
         }
         let (plan, reference) = self.plan(opened, false)?;
-        let lock = find_lock(reference)?;
-        let rows = plan.threads.iter().map(|&threads| {
-            let row = comparison::simulate(&plan, lock, threads)?;
-            Ok((threads, row.operations_per_second))
-        });
+        let plan = SimulationPlan {
+            locks: vec![find_lock(reference)?],
+            ..plan
+        };
+        let rows = comparison::run(&plan, |_| ()).into_iter();
         let rows = rows.collect::<Result<Vec<_>>>()?;
-        let in_words = rows.iter().map(|&(threads, rate)| {
-            let threads = counted(threads as u64, "thread");
-            format!("{} operations/s with {threads}", millions(rate))
+        let in_words = rows.iter().map(|row| {
+            let threads = counted(row.threads as u64, "thread");
+            format!(
+                "{} operations/s with {threads}",
+                rate(row.operations_per_second)
+            )
         });
         let text = format!(
             "Without the changes, {reference} does {}.\n",
             in_words.format(", ")
         );
-        let rows = rows.iter().map(|(threads, rate)| {
-            serde_json::json!({"lock": reference, "threads": threads, "operations_per_second": rate})
+        let rows = rows.iter().map(|row| {
+            serde_json::json!({
+                "lock": reference,
+                "threads": row.threads,
+                "operations_per_second": row.operations_per_second,
+            })
         });
         Ok(Some((text, rows.collect())))
     }
@@ -534,10 +541,10 @@ impl SelfCheck {
              Replayed as it was: {} operations/s ({:+.0} %), {} contended, 1 wait of 100 over {}.\n{reasons}",
             counted(self.threads as u64, "thread"),
             self.seconds,
-            millions(measured.operations_per_second),
+            rate(measured.operations_per_second),
             percent(measured.contended),
             nanoseconds(measured.wait_p99_ns),
-            millions(self.replayed.operations_per_second),
+            rate(self.replayed.operations_per_second),
             100.0 * self.off,
             percent(self.replayed.contended),
             nanoseconds(self.replayed.wait_p99_ns as u64),
@@ -546,7 +553,7 @@ impl SelfCheck {
 }
 
 /// A rate in thousands or millions.
-fn millions(rate: f64) -> String {
+fn rate(rate: f64) -> String {
     match rate < 1e5 {
         true => format!("{:.1} k", rate / 1e3),
         false => format!("{:.3} M", rate / 1e6),
