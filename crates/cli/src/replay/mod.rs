@@ -450,7 +450,7 @@ fn classes(sequences: &Sequences) -> String {
 /// The virtual time of a run: once through the recording, or several times.
 fn virtual_ms(threads: &Threads) -> f64 {
     let once = threads.sequences.ns / 1e6;
-    once * (SHORTEST_MS / once).ceil().max(1.0)
+    (once * (SHORTEST_MS / once).ceil().max(1.0)).ceil()
 }
 
 /// A plan without locks and threads.
