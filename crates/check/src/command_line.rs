@@ -15,8 +15,9 @@ use crate::{
 /// What is checked: these locks, each with a configuration.
 #[derive(Args)]
 pub struct Checked {
-    /// Locks and lockrefs to check, or cond for the condition variable [default: all that are not
-    /// broken and have what the options ask for]
+    /// Locks to check, lockrefs and cond, the condition variable, included [default: all]
+    ///
+    /// All are those that are not broken and have what the options ask for.
     #[arg(short, long, value_name = "LOCK", value_delimiter = ',')]
     pub lock: Vec<String>,
 
@@ -50,7 +51,7 @@ pub struct Checked {
     /// Make this number of random runs instead of exploring all; this finds mistakes that need many
     /// threads, and proves nothing
     #[arg(long, value_name = "N", conflicts_with_all = ["memory_limit", "disk_limit"],
-          value_parser = clap::value_parser!(u64).range(1..))]
+          value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     random: Option<u64>,
 
     /// Seed of all random choices of --random; the same seed makes the same runs

@@ -92,7 +92,9 @@ pub struct Config {
     #[arg(skip)]
     pub lock: String,
 
-    /// Number of threads, 1 to 64; more than 3 or 4 have too many states for anything but --random
+    /// Number of threads, 1 to 64
+    ///
+    /// More than 3 or 4 have too many states for anything but --random.
     #[arg(short, long, value_name = "N", default_value_t = 2)]
     pub threads: usize,
 
@@ -527,7 +529,8 @@ impl fmt::Display for Config {
             self.lock, self.threads, self.acquisitions, self.memory
         )?;
         if self.readers > 0 {
-            write!(f, ", {} readers", self.readers)?;
+            let plural = if self.readers == 1 { "" } else { "s" };
+            write!(f, ", {} reader{plural}", self.readers)?;
         }
         if self.locks > 1 {
             write!(f, ", {} locks", self.locks)?;

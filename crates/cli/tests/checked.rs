@@ -757,7 +757,22 @@ fn a_file_with_readers_is_checked_with_writers_alone_too() {
         .iter()
         .map(|c| (&c["readers"], c["violations"] == 1))
         .collect();
-    assert_eq!(found, [(&1.into(), false), (&0.into(), true)]);
+    // One reader, none, and two beside one writer.
+    assert_eq!(
+        found,
+        [(&1.into(), false), (&0.into(), true), (&2.into(), false)]
+    );
+    // A reader that releases for all readers does no harm alone.
+    let text = "#include <stdatomic.h>
+        struct rw { atomic_int readers, writer; };
+        void rw_read_lock(struct rw *l) { for (;;) { l->readers++; if (!l->writer) return; l->readers--; } }
+        void rw_read_unlock(struct rw *l) { l->readers = 0; }
+        void rw_write_lock(struct rw *l) { while (atomic_exchange(&l->writer, 1)) ; while (l->readers) ; }
+        void rw_write_unlock(struct rw *l) { l->writer = 0; }";
+    let (checks, _) = check_file("rw.c", text, &[], 1);
+    let checks = checks.as_array().unwrap().iter();
+    let broken: Vec<_> = checks.map(|c| c["violations"] == 1).collect();
+    assert_eq!(broken, [false, false, true]);
     let semaphore = "struct sem { int n; }; void sem_init(struct sem *s) { s->n = 1; }
         void sem_down(struct sem *s) { for (;;) { int n = __atomic_load_n(&s->n, __ATOMIC_RELAXED);
             if (n && __atomic_compare_exchange_n(&s->n, &n, n - 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return; } }

@@ -11,8 +11,9 @@ use clap::Args;
 /// `lockworks check`.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Limits {
-    /// Stop the check of each lock after this time in seconds; with --quick, all its configurations
-    /// share it [default: no limit]
+    /// Stop the check of each lock after this time in seconds [default: no limit]
+    ///
+    /// With --quick, all configurations of a lock share it.
     #[arg(id = "seconds", long, value_name = "SECONDS", value_parser = seconds)]
     pub time: Option<Duration>,
 

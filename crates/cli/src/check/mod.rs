@@ -58,7 +58,6 @@ not. A broken promise is shown as the shortest run that breaks it, with a token 
 
 Examples:
   lockworks check --lock cna --quick
-  lockworks check --lock cna --threads 3 --nodes 2
   lockworks check --lock pv,unfair --threads 3 --acquisitions 1 --cancel
   lockworks check --lock hq --threads 12 --random 10000
   lockworks check spin.c             a lock of your own, in C or C++

@@ -29,17 +29,19 @@ pub struct Options {
     #[command(flatten)]
     pub functions: Functions,
 
-    /// Check only the few small configurations that each lock has, up to 200,000 states each; this
-    /// tests a change in seconds
+    /// Check only the few small configurations that each lock has, up to 200,000 states each
+    ///
+    /// This tests a change in seconds.
     #[arg(long, conflicts_with_all = ids::<Checked>().filter(|id| id != "lock"))]
     pub quick: bool,
 
-    /// Look for weaker memory orders with which the lock still passes, in this check and in the small
-    /// ones of --quick
+    /// Look for weaker memory orders with which the lock still passes
+    ///
+    /// It has to pass in this check and in the small ones of --quick.
     #[arg(long, conflicts_with_all = ["quick", "random", "variant", "keep", "trace"])]
     pub optimize: bool,
 
-    /// Repeat the run of this token, which a broken promise prints, and show each step
+    /// Show each step of the run of this token, which a broken promise prints
     #[arg(long, value_name = "TOKEN", allow_hyphen_values = true,
           conflicts_with_all = ids::<Checked>().chain(ids::<Limits>()).chain(["quick".into(), "optimize".into()]))]
     pub replay: Option<String>,
@@ -109,15 +111,26 @@ impl Options {
             return vec![config];
         }
         let mut uses = vec![config];
+        if subject.1.has_readers() && !self.checked.gives_readers() {
+            let threads = self.checked.config.threads;
+            uses.push(Config {
+                readers: 0,
+                ..uses[0].clone()
+            });
+            // Two readers at a time, which one reader beside a writer does not show.
+            uses.push(Config {
+                threads: threads + 1,
+                readers: threads,
+                acquisitions: 1,
+                ..uses[0].clone()
+            });
+        }
         let mut also = |change: &dyn Fn(&mut Config)| {
             uses.extend(uses.clone().into_iter().map(|mut config| {
                 change(&mut config);
                 config
             }));
         };
-        if subject.1.has_readers() && !self.checked.gives_readers() {
-            also(&|config| config.readers = 0);
-        }
         if loaded_has_trylock() {
             also(&|config| config.trylock = true);
         }
