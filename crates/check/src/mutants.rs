@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use include_dir::{Dir, include_dir};
+use lockworks::LockType;
 use lockworks_explore::Limits;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ use crate::locks::{is_loaded, lock_types};
 use crate::mutation::{Change, Mutation, Target};
 use crate::results::{Broken, End};
 use crate::site::{OperationKind, Order, Site};
-use crate::source::loaded_options;
+use crate::source::{loaded_has_trylock, loaded_options, loaded_summary};
 use crate::violation::Violation;
 
 mod problem;
@@ -134,8 +135,23 @@ pub struct Mutants {
     pub configurations: BTreeMap<String, Vec<Config>>,
 }
 
-/// The configurations of a lock that has no file.
-const USUAL: &str = r#"configurations = ["2x2", "trylock", "nesting", "3x1"]"#;
+/// The configurations of a lock that has no file: a few usual ones, by what the lock can do.
+fn usual(lock: &str) -> String {
+    let lock = lock_types().find(|known| known.name() == lock);
+    let has_readers = lock.is_some_and(LockType::has_readers);
+    let has_trylock = !lock.is_some_and(is_loaded) || loaded_has_trylock();
+    let names = [
+        (has_readers, "one reader"),
+        (true, "2x2"),
+        (has_trylock, "trylock"),
+        (true, "nesting"),
+        (has_readers, "two readers 3x1"),
+        (true, "3x1"),
+    ];
+    let names = names.iter().filter(|(has, _)| *has);
+    let names: Vec<_> = names.map(|(_, name)| name).collect();
+    format!("configurations = {names:?}")
+}
 
 /// The configurations of a lock's file, the cheapest first, or a few usual ones if it has no file.
 ///
@@ -148,7 +164,10 @@ pub fn configurations(lock: &str) -> Result<Vec<Config>, ListError> {
         .get_file(&name)
         .map(|file| file.contents_utf8().expect("a list is UTF-8"));
     let mut all = Mutants::default();
-    let read = all.read_lock(&known, lock, text.unwrap_or(USUAL));
+    // A lock of somebody else's may have the name of one of ours.
+    let text = text.filter(|_| loaded_summary().is_none());
+    let text = text.map_or_else(|| usual(lock), str::to_owned);
+    let read = all.read_lock(&known, lock, &text);
     within(&format!("{DIRECTORY}/{name}"), read)?;
     Ok(all.configurations.remove(lock).expect("read just now"))
 }

@@ -45,6 +45,8 @@ pub struct Optimized {
     pub undecided: usize,
     /// The number of searches.
     pub searches: usize,
+    /// Some searches did not delay operations for as long as a thread could go on.
+    pub delays_cut: bool,
 }
 
 /// The lock cannot be optimised.
@@ -74,8 +76,10 @@ pub fn optimize(
     limits: &Limits,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Optimized, OptimizeError> {
+    let memory = configs[0].memory;
     let mut reached = vec![false; Site::all().len()];
     let mut most = Vec::new();
+    let mut delays_cut = false;
     for config in configs {
         let outcome = Check::new(config, None)?.run(limits, &mut |_| {});
         let config = config.to_string();
@@ -90,12 +94,13 @@ pub fn optimize(
         for (all, now) in reached.iter_mut().zip(outcome.covered) {
             *all |= now;
         }
+        delays_cut |= outcome.coverage.delays_cut;
         most.push(MOST_GROWTH * outcome.coverage.states + FEW);
     }
     let mut sites: Vec<&Site> = Site::all()
         .iter()
         .filter(|site| reached[site.number()] && site.file() != CLIENT)
-        .filter(|site| !weaker(site).is_empty())
+        .filter(|site| !weaker(site, memory).is_empty())
         .collect();
     sites.sort_by_key(|site| std::cmp::Reverse((site.order, site.kind.is_read_modify_write())));
     let mut found = Optimized {
@@ -103,6 +108,7 @@ pub fn optimize(
         tried: sites.len(),
         undecided: 0,
         searches: configs.len(),
+        delays_cut,
     };
     let mut variant = Variant {
         name: "optimized".to_owned(),
@@ -114,7 +120,7 @@ pub fn optimize(
         progress(done, sites.len());
         let mut is_undecided = false;
         let found_before = found.weaker.len();
-        for change in weaker(site) {
+        for change in weaker(site, memory) {
             variant.orders.push(Mutation::at(site, change));
             let mut passes = true;
             for (config, states) in configs.iter().zip(&most) {
@@ -127,9 +133,10 @@ pub fn optimize(
                     ..*limits
                 };
                 found.searches += 1;
-                let end = Check::new(&config, None)?.run(&limits, &mut |_| {}).end;
-                is_undecided |= matches!(end, End::Unfinished(_));
-                passes = end == End::Kept;
+                let outcome = Check::new(&config, None)?.run(&limits, &mut |_| {});
+                is_undecided |= matches!(outcome.end, End::Unfinished(_));
+                passes = outcome.end == End::Kept;
+                found.delays_cut |= passes && outcome.coverage.delays_cut;
                 if !passes {
                     break;
                 }
@@ -163,11 +170,13 @@ const MOST_GROWTH: usize = 8;
 const FEW: usize = 1000;
 
 /// The changes that make the order of an operation weaker, the weakest first.
-fn weaker(site: &Site) -> Vec<Change> {
+fn weaker(site: &Site, memory: Memory) -> Vec<Change> {
     use Order::{AcqRel, Acquire, Dependency, Plain, Relaxed, Release, SeqCst};
     let kind = site.kind;
     let orders: &[Order] = match (kind, site.order) {
         (OperationKind::Park | OperationKind::Unpark, _) | (_, Relaxed | Plain) => &[],
+        // The search takes each fence of Linux for the full one.
+        (OperationKind::Fence, _) if memory == Memory::Lkmm => &[],
         (OperationKind::Fence, SeqCst) => &[Acquire, Release, AcqRel],
         (OperationKind::Fence, AcqRel) => &[Acquire, Release],
         (OperationKind::Fence, _) => &[],

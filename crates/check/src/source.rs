@@ -876,6 +876,7 @@ impl Compiler {
             "-Wall",
             "-Wno-unused-function",
             "-Wno-unused-parameter",
+            "-Wno-misleading-indentation",
         ]);
         for include in &self.includes {
             command.arg("-I").arg(include);

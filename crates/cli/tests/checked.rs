@@ -773,6 +773,14 @@ fn a_file_with_readers_is_checked_with_writers_alone_too() {
     let checks = checks.as_array().unwrap().iter();
     let broken: Vec<_> = checks.map(|c| c["violations"] == 1).collect();
     assert_eq!(broken, [false, false, true]);
+    // The mistakes that are planted in it are looked for with readers too.
+    let sound = text.replace("l->readers = 0", "l->readers--");
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("rw.c"), sound).unwrap();
+    let mut check = support::lockworks(&["check", "mutants", "--source", "rw.c", "--json"]);
+    let output = check.current_dir(directory.path()).output().unwrap();
+    let mutants = self::text(&output.stdout);
+    assert!(mutants.contains("rw_read_lock"), "{mutants}");
     let semaphore = "struct sem { int n; }; void sem_init(struct sem *s) { s->n = 1; }
         void sem_down(struct sem *s) { for (;;) { int n = __atomic_load_n(&s->n, __ATOMIC_RELAXED);
             if (n && __atomic_compare_exchange_n(&s->n, &n, n - 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return; } }

@@ -160,14 +160,20 @@ fn check(options: &Options) -> Result<ExitCode> {
         output::check_file(path)?;
     }
     let mut text = String::new();
+    let mut is_first = true;
     let reports = run_all(options, |report| {
         if output.json {
             return Ok(());
         }
-        let lines = match options.quick {
-            true => report.in_short(),
-            false => report.to_string(),
+        let before = match std::mem::take(&mut is_first) {
+            true => report::functions(),
+            false => String::new(),
         };
+        let lines = before
+            + &match options.quick {
+                true => report.in_short(),
+                false => report.to_string(),
+            };
         match output.destination.output {
             Some(_) => text += &lines,
             // At once, since the next check may take long.
@@ -175,8 +181,11 @@ fn check(options: &Options) -> Result<ExitCode> {
         }
         Ok(())
     })?;
-    if output.json {
-        text = output::one_or_more(&reports)?;
+    let once = report::of_source(&reports);
+    match (output.json, &output.destination.output) {
+        (true, _) => text = output::one_or_more(&reports)?,
+        (false, Some(_)) => text += &once,
+        (false, None) => output::print(&once)?,
     }
     if output.json || output.destination.output.is_some() {
         output.destination.write(&text)?;

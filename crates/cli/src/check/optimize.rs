@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use itertools::Itertools;
 use lockworks_check::mutants::{configurations, shows};
-use lockworks_check::{Config, Limits, Memory, Optimized, loaded_source, optimize};
+use lockworks_check::{Config, Limits, Memory, Optimized, WINDOW, loaded_source, optimize};
 use serde::Serialize;
 
 use lockworks_ui::output;
@@ -36,6 +36,7 @@ impl Report {
             tried,
             undecided,
             searches,
+            delays_cut,
         } = &self.found;
         let open = match undecided {
             0 => String::new(),
@@ -47,6 +48,10 @@ impl Report {
             weaker.len(),
             self.seconds
         );
+        let within = match delays_cut {
+            true => format!(" within {WINDOW} delayed operations"),
+            false => String::new(),
+        };
         let size = match (loaded_source(), shows(config)) {
             (None, Some(size)) => report::seen(&size),
             (Some(path), _) => {
@@ -61,7 +66,7 @@ impl Report {
                 n => format!("Of the {} that were decided, each is needed", tried - n),
             };
             return format!(
-                "{summary}{needed} in one of these checks, in {}:\n{passed}",
+                "{summary}{needed} in one of these checks, in {}{within}:\n{passed}",
                 config.memory
             );
         }
@@ -75,7 +80,7 @@ impl Report {
         }
         format!(
             "{summary}{table}\n\
-             All together pass, complete and in {}:\n{passed}\
+             All together pass, complete{within} and in {}:\n{passed}\
              Other models, sizes and options may need them. {config} {size}.\n",
             config.memory
         )

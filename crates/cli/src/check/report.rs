@@ -260,17 +260,9 @@ impl CheckReport {
         }
     }
 
-    /// The size for which a complete search speaks, and what a check of that size finds.
-    fn scope(&self) -> Option<String> {
-        let size = format!("{}x{}", self.config.threads, self.config.acquisitions);
-        match (&self.size, loaded_source()) {
-            (Some(shows), _) => Some(format!("{size}, which {}", seen(shows))),
-            (None, Some(path)) if self.complete => Some(format!(
-                "{size}; which mistakes that finds: lockworks check mutants --source {}",
-                path.display()
-            )),
-            _ => None,
-        }
+    /// Threads and acquisitions of each.
+    fn threads_and_acquisitions(&self) -> String {
+        format!("{}x{}", self.config.threads, self.config.acquisitions)
     }
 
     /// The result in one line.
@@ -443,16 +435,15 @@ fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
 impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&fitted(&self.verdict()))?;
-        if let Some(functions) = loaded_summary() {
-            writeln!(f, "{}", fitted(&format!("  functions: {functions}")))?;
-        }
         if let Some(found) = &self.counterexample {
             let places = self.stronger.iter();
             let places = places.map(|at| format!("{}:{} {}", at.file, at.line, at.order));
             return f.write_str(&run(found, &places.collect::<Vec<_>>()));
         }
-        if let Some(of) = self.scope() {
-            writeln!(f, "{}", fitted(&format!("  complete for {of}")))?;
+        if let Some(shows) = &self.size {
+            let size = self.threads_and_acquisitions();
+            let line = format!("  complete for {size}, which {}", seen(shows));
+            writeln!(f, "{}", fitted(&line))?;
         }
         let forms = self.config.other_forms();
         if !forms.is_empty() {
@@ -463,24 +454,68 @@ impl fmt::Display for CheckReport {
             let events = format!("  happened: {}", events.join(", "));
             writeln!(f, "{}", fitted(&events))?;
         }
-        if self.uncovered.is_empty() {
-            return Ok(());
+        match loaded_source() {
+            None => f.write_str(&never_reached(&self.uncovered.iter().collect::<Vec<_>>())),
+            Some(_) => Ok(()),
         }
-        let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for site in &self.uncovered {
-            let of_file = lines.entry(site.file).or_default();
-            let line = site.line.to_string();
-            if of_file.last() != Some(&line) {
-                of_file.push(line);
-            }
-        }
-        let files: Vec<String> = lines
-            .iter()
-            .map(|(file, lines)| format!("{file}:{}", lines.join(",")))
-            .collect();
-        let files = format!("  never reached: {}", files.join(" "));
-        writeln!(f, "{}", fitted(&files))
     }
+}
+
+/// A line with operations that no run reached, if there are any.
+fn never_reached(uncovered: &[&Uncovered]) -> String {
+    let mut lines: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for site in uncovered {
+        lines.entry(site.file).or_default().insert(site.line);
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    let files = lines.iter();
+    let files = files.map(|(file, lines)| format!("{file}:{}", lines.iter().join(",")));
+    fitted(&format!("  never reached: {}\n", files.format(" ")))
+}
+
+/// The functions of a lock in a file, said once before its checks.
+pub fn functions() -> String {
+    let functions = loaded_summary();
+    functions.map_or_else(String::new, |functions| {
+        fitted(&format!("functions: {functions}\n"))
+    })
+}
+
+/// What is said once after all checks of a lock that was loaded from a source.
+pub fn of_source(reports: &[CheckReport]) -> String {
+    let Some(path) = loaded_source() else {
+        return String::new();
+    };
+    if reports.iter().any(|report| report.counterexample.is_some()) {
+        return String::new();
+    }
+    let mut text = String::new();
+    let complete = reports.iter().filter(|report| report.complete);
+    let sizes: Vec<String> = complete
+        .map(CheckReport::threads_and_acquisitions)
+        .unique()
+        .collect();
+    if !sizes.is_empty() {
+        text += &fitted(&format!(
+            "  complete for {}; which mistakes that finds: lockworks check mutants --source {}\n",
+            sizes.join(" and "),
+            path.display()
+        ));
+    }
+    // What one use of the lock does not reach, another may.
+    let place = |site: &Uncovered| (site.file, site.line, site.operation.clone());
+    let of_others: Vec<BTreeSet<_>> = reports
+        .iter()
+        .map(|report| report.uncovered.iter().map(place).collect())
+        .collect();
+    let uncovered = reports.first().map_or(&[][..], |first| &first.uncovered);
+    let uncovered: Vec<_> = uncovered
+        .iter()
+        .filter(|site| of_others.iter().all(|sites| sites.contains(&place(site))))
+        .collect();
+    text + &never_reached(&uncovered)
 }
 
 /// A run that was replayed.
@@ -531,6 +566,8 @@ const SHOWN: usize = 100;
 /// A table of the steps, and the command that replays them.
 fn run(found: &Counterexample, stronger: &[String]) -> String {
     let queues = found.trace.iter().any(|step| !step.queue.is_empty());
+    // The effects say what is in the fields of a lock that does not describe its word.
+    let words = loaded_summary().is_none();
     let header = [
         "step",
         "thread",
@@ -541,7 +578,7 @@ fn run(found: &Counterexample, stronger: &[String]) -> String {
         "lock",
         "queue",
     ];
-    let columns = header.len() - usize::from(!queues);
+    let columns = header.len() - usize::from(!queues) - usize::from(!words);
     let mut table = output::table(&header[..columns]);
     let left_out = found.trace.len().saturating_sub(SHOWN);
     for (i, step) in found.trace.iter().enumerate().skip(left_out) {
