@@ -765,7 +765,8 @@ fn a_file_with_readers_is_checked_with_writers_alone_too() {
     // A reader that releases for all readers does no harm alone.
     let text = "#include <stdatomic.h>
         struct rw { atomic_int readers, writer; };
-        void rw_read_lock(struct rw *l) { for (;;) { l->readers++; if (!l->writer) return; l->readers--; } }
+        void rw_read_lock(struct rw *l)
+        { for (;;) { while (l->writer) ; l->readers++; if (!l->writer) return; l->readers--; } }
         void rw_read_unlock(struct rw *l) { l->readers = 0; }
         void rw_write_lock(struct rw *l) { while (atomic_exchange(&l->writer, 1)) ; while (l->readers) ; }
         void rw_write_unlock(struct rw *l) { l->writer = 0; }";
