@@ -97,20 +97,23 @@ impl Searched {
 }
 
 impl<'a> CompiledFiles<'a> {
-    /// Compiles files for the search in some models, all at once.
+    /// Compiles files for the search, each in its models, all at once.
     ///
     /// # Errors
     /// If there is no C compiler.
     ///
     /// # Panics
     /// If files or a lock have been compiled before.
-    pub fn compile(files: &'a [LitmusFile], models: &[Memory]) -> Result<Self, SourceError> {
+    pub fn compile(
+        files: &'a [LitmusFile],
+        models: impl Fn(&LitmusFile) -> Vec<Memory>,
+    ) -> Result<Self, SourceError> {
         let mut distinct: Vec<InC> = Vec::new();
         let mut programs = Vec::new();
         for (number, file) in files.iter().enumerate() {
             let first = distinct.len();
-            for model in models {
-                let translation = file.in_c(*model, ROOM).map(|in_c| {
+            for model in models(file) {
+                let translation = file.in_c(model, ROOM).map(|in_c| {
                     let mut known = distinct.iter().skip(first);
                     let known = known.position(|other| *other == in_c);
                     let test = known.map_or(distinct.len(), |known| first + known);
@@ -121,7 +124,7 @@ impl<'a> CompiledFiles<'a> {
                 });
                 programs.push(Program {
                     file: number,
-                    model: *model,
+                    model,
                     translation,
                 });
             }

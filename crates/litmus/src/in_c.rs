@@ -14,7 +14,9 @@ use crate::Memory;
 
 use super::candidates;
 use super::execution::{Fence, Kind, Mark};
-use super::syntax::{Action, Binary, Expression, Observed, Statement, Test, Unary, Update};
+use super::syntax::{
+    Action, Binary, CompareExchange, Expression, Observed, Statement, Test, Unary, Update,
+};
 use super::syntax::{address, location_of};
 
 /// Why the search cannot run a test, in a word or two.
@@ -91,7 +93,9 @@ impl InC {
     /// The text before all tests: types, and how threads report.
     pub fn prelude(room: Room) -> String {
         format!(
-            "#include \"litmus.h\"\n#include \"surroundings.h\"\n\
+            "#pragma GCC diagnostic ignored \"-Wunused-variable\"\n\
+         #pragma GCC diagnostic ignored \"-Wunused-but-set-variable\"\n\
+         #include \"litmus.h\"\n#include \"surroundings.h\"\n\
          typedef lw_atomic(uint64_t) variable;\n\
          struct lw_litmus_memory {{\n\tvariable v[{}];\n}};\n\
          #define AT(address) ((variable *)(uintptr_t)(address))\n\
@@ -112,6 +116,9 @@ impl InC {
 
     /// Translates a test for a model.
     pub(super) fn of(test: &Test, model: Memory, room: Room) -> Result<Self, Word> {
+        if test.c11.is_some() && !model.has_c11_functions() {
+            return Err("functions of C11");
+        }
         if test.threads.len() > room.threads {
             return Err("too many threads");
         }
@@ -275,6 +282,8 @@ fn rmws_in(expression: &Expression) -> usize {
         | Expression::IsLocked(value) => rmws_in(value),
         Expression::Binary(_, a, b) => rmws_in(a) + rmws_in(b),
         Expression::Rmw { address, .. } => 1 + rmws_in(address),
+        // The order of kernel's operations beside fences is asked for, not that of C11's.
+        Expression::CompareExchange(_) => 0,
     }
 }
 
@@ -306,6 +315,7 @@ fn is_pure(expression: &Expression) -> bool {
         Expression::Binary(_, a, b) => is_pure(a) && is_pure(b),
         Expression::Load(..)
         | Expression::Rmw { .. }
+        | Expression::CompareExchange(_)
         | Expression::TryLock(_)
         | Expression::IsLocked(_) => false,
     }
@@ -405,6 +415,7 @@ impl Body<'_> {
             }
             Mark::Plain | Mark::Once => "relaxed",
             Mark::Release => "release",
+            Mark::SeqCst => "seq_cst",
             Mark::Unlock => {
                 self.has_locks()?;
                 "release"
@@ -490,8 +501,9 @@ impl Body<'_> {
             Expression::Rmw {
                 address,
                 update,
-                mark,
-            } => self.rmw(address, update, *mark)?,
+                marks,
+            } => self.rmw(address, update, *marks)?,
+            Expression::CompareExchange(operation) => self.compare_exchange(operation)?,
             Expression::TryLock(address) => {
                 self.has_locks()?;
                 let address = self.value(address)?;
@@ -514,13 +526,47 @@ impl Body<'_> {
             // LDAR, which waits for an earlier STLR. The search has LDAPR for `acquire`.
             Mark::Acquire if self.model == Memory::Arm => "seq_cst",
             Mark::Acquire => "acquire",
+            Mark::SeqCst => "seq_cst",
             Mark::SrcuLock | Mark::SrcuUnlock => return Err("SRCU"),
             _ => return Err("a load"),
         };
         Ok(self.keep(&format!("lw_load(AT({address}), {order})")))
     }
 
-    fn rmw(&mut self, address: &Expression, update: &Update, mark: Mark) -> Result<String, Word> {
+    /// C11's, in C11 or where orders mean nothing.
+    fn compare_exchange(&mut self, operation: &CompareExchange) -> Result<String, Word> {
+        let address = self.value(&operation.address)?;
+        let expected_at = self.value(&operation.expected)?;
+        let new = self.value(&operation.new)?;
+        let expected = self.load(&expected_at, Mark::Plain)?;
+        let (old, done) = (self.keep(&expected), self.keep("1"));
+        let (order, failure) = (
+            order(operation.marks)?,
+            order((operation.failure, Mark::Once))?,
+        );
+        self.line("if (lw_choose(2)) {");
+        self.line(&format!(
+            "if (CMPXCHG({address}, {expected}, {new}, {order}) != {expected}) GIVE_UP;"
+        ));
+        self.line("} else {");
+        self.line(&format!(
+            "{old} = (int64_t)lw_load(AT({address}), {failure});"
+        ));
+        if !operation.is_weak {
+            self.line(&format!("if ({old} == {expected}) GIVE_UP;"));
+        }
+        self.store(&expected_at, &old, Mark::Plain)?;
+        self.line(&format!("{done} = 0;"));
+        self.line("}");
+        Ok(done)
+    }
+
+    fn rmw(
+        &mut self,
+        address: &Expression,
+        update: &Update,
+        marks: (Mark, Mark),
+    ) -> Result<String, Word> {
         let address = self.value(address)?;
         let operands: Vec<String> = match update {
             Update::Exchange(a) | Update::Fetch(_, a) | Update::Apply(_, a) => vec![self.value(a)?],
@@ -530,16 +576,14 @@ impl Body<'_> {
         };
         self.rmws_left -= 1;
         self.rmws_done += 1;
+        let mark = marks.0;
         self.has_noreturn |= mark == Mark::Noreturn;
         // In C11, an operation that is a full barrier has two fences, if it writes.
         let fences = mark == Mark::Mb && self.model == Memory::C11;
         let order = match mark {
-            Mark::Once | Mark::Noreturn => "relaxed",
-            Mark::Acquire => "acquire",
-            Mark::Release => "release",
             Mark::Mb if fences || self.model == Memory::Sc => "relaxed",
             Mark::Mb => "acq_rel",
-            _ => return Err("an atomic operation"),
+            _ => order(marks)?,
         };
         let first = &operands[0];
         if fences && !matches!(update, Update::CompareExchange(..) | Update::AddUnless(..)) {
@@ -640,6 +684,18 @@ impl Body<'_> {
         ));
         format!("(int64_t)({old} != ({unless}))")
     }
+}
+
+/// The order of an atomic operation whose read and write have these marks.
+fn order(marks: (Mark, Mark)) -> Result<&'static str, Word> {
+    Ok(match marks {
+        (Mark::SeqCst, _) => "seq_cst",
+        (Mark::Acquire, Mark::Release) => "acq_rel",
+        (Mark::Acquire, _) => "acquire",
+        (_, Mark::Release) => "release",
+        (Mark::Once | Mark::Noreturn, _) => "relaxed",
+        _ => return Err("an atomic operation"),
+    })
 }
 
 /// The text of an operation on two texts, with the results of [`Binary::of`].

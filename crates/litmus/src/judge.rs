@@ -24,6 +24,12 @@ pub(super) fn judge(test: &Test, model: Memory) -> Result<Allowed, Refusal> {
             format!("grace periods and SRCU, which only lkmm has; the model is {model}"),
         ));
     }
+    if let Some(line) = test.c11.filter(|_| !model.has_c11_functions()) {
+        return Err(Refusal::new(
+            line,
+            format!("a function of C11, which c11 and sc have; the model is {model}"),
+        ));
+    }
     let has_memory = |condition: &Condition| {
         let mut all = Vec::new();
         condition.observed(&mut all);

@@ -200,6 +200,14 @@ impl LitmusFile {
         &self.test.name
     }
 
+    /// The model that the file is written for: that of the kernel, or C11 if it has functions of C11.
+    pub fn usual_model(&self) -> Memory {
+        match self.test.c11 {
+            Some(_) => Memory::C11,
+            None => Memory::Lkmm,
+        }
+    }
+
     /// Builds all candidate executions, and judges them by a model.
     ///
     /// # Errors
@@ -240,7 +248,7 @@ impl LitmusFile {
         Ok(Some((values, self.test.condition.holds(&value))))
     }
 
-    /// The result that a comment documents: `Result: Never`, which is by the kernel's model, and
+    /// The result that a comment documents: `Result: Never`, which is by the usual model of the file, and
     /// others in parentheses: `Result: Never (arm: Sometimes, sc: Never)`.
     pub fn documented(&self, model: Memory) -> Option<Verdict> {
         let results = &self.test.results;
@@ -250,7 +258,7 @@ impl LitmusFile {
         let found = others.find(|(name, _)| name.trim() == model.name());
         let word = match found {
             Some((_, verdict)) => verdict,
-            None if model.is_kernel() => first,
+            None if model == self.usual_model() || model.is_kernel() => first,
             None => return None,
         };
         let mut words = word.split(|c: char| !c.is_alphabetic());

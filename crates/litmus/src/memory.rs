@@ -75,6 +75,12 @@ impl Memory {
         matches!(self, Self::Arm | Self::Riscv)
     }
 
+    /// Whether it judges the functions of `<stdatomic.h>` in litmus files. Their translations to other machines
+    /// are not those of the kernel's operations.
+    pub fn has_c11_functions(self) -> bool {
+        matches!(self, Self::C11 | Self::Sc)
+    }
+
     /// Whether operations mean what the kernel's world compiles them to.
     pub fn is_kernel(self) -> bool {
         matches!(self, Self::Lkmm | Self::Lkmm62)

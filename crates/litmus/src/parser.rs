@@ -1,19 +1,19 @@
-//! Reads litmus tests in C, as the Linux kernel has them.
+//! Reads litmus tests in C, with the operations of the Linux kernel or the functions of C11.
 
 use super::error::Refusal;
 use super::execution::Mark;
 use super::lexer::{Lexed, Placed, Token, lex};
-use super::primitives::{self, Outcome, Primitive};
+use super::primitives::{self, AtomicFunction, Order, Outcome, Primitive};
 use super::syntax::{
-    Action, Binary, Condition, Expression, Location, Observed, Statement, Test, Thread, Unary,
-    Update, address,
+    Action, Binary, CompareExchange, Condition, Expression, Location, Observed, Statement, Test,
+    Thread, Unary, Update, address,
 };
 
 /// Deeper nesting is refused.
 const DEPTH: usize = 100;
 
 /// Words that begin a declaration.
-const TYPES: [&str; 30] = [
+const TYPES: [&str; 34] = [
     "int",
     "unsigned",
     "signed",
@@ -31,6 +31,10 @@ const TYPES: [&str; 30] = [
     "uintptr_t",
     "atomic_t",
     "atomic_int",
+    "_Atomic",
+    "atomic_bool",
+    "atomic_uint",
+    "atomic_long",
     "atomic_long_t",
     "atomic64_t",
     "spinlock_t",
@@ -61,6 +65,8 @@ struct Parser {
     threads: Vec<Thread>,
     /// Variables of the thread that is being read.
     variables: Vec<Location>,
+    /// The line of the first function of C11.
+    c11: Option<usize>,
 }
 
 /// Reads a test.
@@ -78,6 +84,7 @@ pub(super) fn parse(text: &str) -> Result<Test, Refusal> {
         initial: Vec::new(),
         threads: Vec::new(),
         variables: Vec::new(),
+        c11: None,
     };
     parser.initial_values()?;
     while parser.word().is_some_and(|word| thread_of(word).is_some()) {
@@ -96,6 +103,7 @@ pub(super) fn parse(text: &str) -> Result<Test, Refusal> {
     let result = comments.lines().find_map(|line| line.split_once("Result:"));
     Ok(Test {
         name,
+        c11: parser.c11,
         results: result.map_or_else(String::new, |(_, result)| result.trim().to_owned()),
         locations: parser.locations,
         threads: parser.threads,
@@ -473,9 +481,9 @@ impl Parser {
             return self.call_statement(line, into);
         } else {
             match self.expression()? {
-                value @ (Expression::Rmw { .. } | Expression::TryLock(_)) => {
-                    Action::Evaluate(value)
-                }
+                value @ (Expression::Rmw { .. }
+                | Expression::CompareExchange(_)
+                | Expression::TryLock(_)) => Action::Evaluate(value),
                 value @ (Expression::Load(..) | Expression::IsLocked(_)) => Action::Evaluate(value),
                 _ if !self.is(";") => return self.refuse_token("where ';' is expected"),
                 _ => return self.refuse("an expression without effect"),
@@ -487,10 +495,11 @@ impl Parser {
 
     fn call_statement(&mut self, line: usize, into: &mut Vec<Statement>) -> Result<(), Refusal> {
         let name = self.word().unwrap_or_default().to_owned();
+        if let Some((function, is_explicit)) = primitives::atomic_function(&name) {
+            return self.atomic_statement(function, is_explicit, line, into);
+        }
         let Some(primitive) = primitives::find(&name) else {
-            return self.refuse(format!(
-                "{name}(), which is no operation of the kernel's model"
-            ));
+            return self.refuse_call(&name);
         };
         let mut push = |action| into.push(Statement { line, action });
         match primitive {
@@ -544,7 +553,7 @@ impl Parser {
                 push(Action::Evaluate(Expression::Rmw {
                     address: Box::new(address),
                     update: Update::Fetch(operation, Box::new(operand)),
-                    mark,
+                    marks: (mark, mark),
                 }));
             }
             _ => {
@@ -657,10 +666,13 @@ impl Parser {
     /// A call with a result.
     fn call(&mut self) -> Result<Expression, Refusal> {
         let name = self.word().unwrap_or_default().to_owned();
+        if let Some((function, is_explicit)) = primitives::atomic_function(&name) {
+            return self.atomic_call(function, is_explicit);
+        }
         let rmw = |address, update, mark| Expression::Rmw {
             address: Box::new(address),
             update,
-            mark,
+            marks: (mark, mark),
         };
         match primitives::find(&name) {
             Some(Primitive::LoadOf(mark)) => {
@@ -715,9 +727,128 @@ impl Parser {
                 })
             }
             Some(_) => self.refuse(format!("{name}() as a value")),
-            None => self.refuse(format!(
-                "{name}(), which is no operation of the kernel's model"
-            )),
+            None => self.refuse_call(&name),
+        }
+    }
+
+    fn refuse_call<T>(&self, name: &str) -> Result<T, Refusal> {
+        self.refuse(format!(
+            "{name}(), which is no operation of the kernel's model or of C11"
+        ))
+    }
+
+    /// A function of C11 whose result is not used.
+    fn atomic_statement(
+        &mut self,
+        function: AtomicFunction,
+        is_explicit: bool,
+        line: usize,
+        into: &mut Vec<Statement>,
+    ) -> Result<(), Refusal> {
+        let mut push = |action| into.push(Statement { line, action });
+        match function {
+            AtomicFunction::Store => {
+                let ([address, value], [order]) = self.with_orders(is_explicit)?;
+                let mark = self.allowed(order.of_store(), "store")?;
+                push(Action::Store {
+                    address,
+                    value,
+                    mark,
+                });
+            }
+            AtomicFunction::Fence => {
+                let ([], [order]) = self.with_orders(is_explicit)?;
+                for fence in order.fences() {
+                    push(Action::Fence(*fence));
+                }
+            }
+            _ => {
+                let value = self.atomic_call(function, is_explicit)?;
+                push(Action::Evaluate(value));
+            }
+        }
+        Ok(())
+    }
+
+    /// A function of C11 with a result.
+    fn atomic_call(
+        &mut self,
+        function: AtomicFunction,
+        is_explicit: bool,
+    ) -> Result<Expression, Refusal> {
+        let rmw = |address, update, order: Order| Expression::Rmw {
+            address: Box::new(address),
+            update,
+            marks: order.marks(),
+        };
+        Ok(match function {
+            AtomicFunction::Load => {
+                let ([address], [order]) = self.with_orders(is_explicit)?;
+                let mark = self.allowed(order.of_load(), "load")?;
+                Expression::Load(Box::new(address), mark)
+            }
+            AtomicFunction::Exchange => {
+                let ([address, value], [order]) = self.with_orders(is_explicit)?;
+                rmw(address, Update::Exchange(Box::new(value)), order)
+            }
+            AtomicFunction::Fetch(operation) => {
+                let ([address, operand], [order]) = self.with_orders(is_explicit)?;
+                rmw(address, Update::Fetch(operation, Box::new(operand)), order)
+            }
+            AtomicFunction::CompareExchange { is_weak } => {
+                let ([address, expected, new], [order, failure]) = self.with_orders(is_explicit)?;
+                Expression::CompareExchange(Box::new(CompareExchange {
+                    address,
+                    expected,
+                    new,
+                    marks: order.marks(),
+                    failure: self.allowed(failure.of_load(), "load")?,
+                    is_weak,
+                }))
+            }
+            AtomicFunction::Store | AtomicFunction::Fence => {
+                return self.refuse_token("as a value");
+            }
+        })
+    }
+
+    /// The name of a function of C11, so many arguments, and so many memory orders: all `seq_cst` if they are
+    /// no arguments.
+    fn with_orders<const N: usize, const ORDERS: usize>(
+        &mut self,
+        is_explicit: bool,
+    ) -> Result<([Expression; N], [Order; ORDERS]), Refusal> {
+        self.c11.get_or_insert(self.line());
+        let name = self.take_word("a function")?;
+        self.expect("(")?;
+        let separator = |parser: &mut Self, is_first: bool| match is_first {
+            true => Ok(()),
+            false => parser.expect(","),
+        };
+        let mut arguments = Vec::new();
+        for i in 0..N {
+            separator(self, i == 0)?;
+            arguments.push(self.expression()?);
+        }
+        let mut orders = [Order::SeqCst; ORDERS];
+        if is_explicit {
+            for (i, order) in orders.iter_mut().enumerate() {
+                separator(self, N + i == 0)?;
+                let word = self.take_word("a memory order")?;
+                *order = match Order::named(&word) {
+                    Some(order) => order,
+                    None => return self.refuse(format!("'{word}' as a memory order of {name}()")),
+                };
+            }
+        }
+        self.expect(")")?;
+        Ok((arguments.try_into().expect("so many were read"), orders))
+    }
+
+    fn allowed(&self, mark: Option<Mark>, operation: &str) -> Result<Mark, Refusal> {
+        match mark {
+            Some(mark) => Ok(mark),
+            None => self.refuse(format!("a {operation} with an order that C11 forbids it")),
         }
     }
 
@@ -776,6 +907,10 @@ impl Parser {
             } else {
                 break;
             }
+        }
+        // As in herd7, a test need not have a condition.
+        if matches!(self.token(), Token::End) {
+            return Ok((filter, Condition::True));
         }
         let is_negated = self.accept("~");
         let quantifier = match self.word() {
@@ -911,6 +1046,7 @@ fn accesses_memory(expression: &Expression) -> bool {
         Expression::Binary(_, a, b) => accesses_memory(a) || accesses_memory(b),
         Expression::Load(..)
         | Expression::Rmw { .. }
+        | Expression::CompareExchange(_)
         | Expression::TryLock(_)
         | Expression::IsLocked(_) => true,
     }

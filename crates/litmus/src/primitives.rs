@@ -1,4 +1,5 @@
-//! The operations of the kernel that litmus tests call: their names, and how their arguments stand.
+//! The operations that litmus tests call, of the kernel and of C11: their names, and how their arguments
+//! stand.
 
 use super::execution::{Fence, Mark};
 use super::syntax::Binary;
@@ -80,6 +81,98 @@ pub(super) fn find(name: &str) -> Option<Primitive> {
         "atomic_add_unless" => Primitive::AddUnless,
         _ => return ordered(name),
     })
+}
+
+/// A function of C11's `<stdatomic.h>`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum AtomicFunction {
+    Load,
+    Store,
+    Exchange,
+    Fetch(Binary),
+    CompareExchange { is_weak: bool },
+    Fence,
+}
+
+/// The function of C11 of a name, and whether its memory orders are arguments.
+pub(super) fn atomic_function(name: &str) -> Option<(AtomicFunction, bool)> {
+    use AtomicFunction::{CompareExchange, Exchange, Fence, Fetch, Load, Store};
+    let base = name.strip_suffix("_explicit");
+    let function = match base.unwrap_or(name).strip_prefix("atomic_")? {
+        "load" => Load,
+        "store" | "init" => Store,
+        "exchange" => Exchange,
+        "compare_exchange_strong" => CompareExchange { is_weak: false },
+        "compare_exchange_weak" => CompareExchange { is_weak: true },
+        "thread_fence" => return Some((Fence, true)),
+        // The kernel has functions of these names too, with the address last.
+        other if base.is_some() => Fetch(match other.strip_prefix("fetch_")? {
+            "add" => Binary::Add,
+            "sub" => Binary::Subtract,
+            "and" => Binary::And,
+            "or" => Binary::Or,
+            "xor" => Binary::Xor,
+            _ => return None,
+        }),
+        _ => return None,
+    };
+    Some((function, base.is_some()))
+}
+
+/// A memory order of C11.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Relaxed,
+    Acquire,
+    Release,
+    AcqRel,
+    SeqCst,
+}
+
+impl Order {
+    /// The order of a name such as `memory_order_relaxed`. Consume is as strong as acquire.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name.strip_prefix("memory_order_")? {
+            "relaxed" => Self::Relaxed,
+            "acquire" | "consume" => Self::Acquire,
+            "release" => Self::Release,
+            "acq_rel" => Self::AcqRel,
+            "seq_cst" => Self::SeqCst,
+            _ => return None,
+        })
+    }
+
+    /// The mark of a load, if a load may have this order.
+    pub(super) fn of_load(self) -> Option<Mark> {
+        (!matches!(self, Self::Release | Self::AcqRel)).then(|| self.marks().0)
+    }
+
+    /// The mark of a store, if a store may have this order.
+    pub(super) fn of_store(self) -> Option<Mark> {
+        (!matches!(self, Self::Acquire | Self::AcqRel)).then(|| self.marks().1)
+    }
+
+    /// The marks of the read and the write of a read-modify-write.
+    pub(super) fn marks(self) -> (Mark, Mark) {
+        match self {
+            Self::Relaxed => (Mark::Once, Mark::Once),
+            Self::Acquire => (Mark::Acquire, Mark::Once),
+            Self::Release => (Mark::Once, Mark::Release),
+            Self::AcqRel => (Mark::Acquire, Mark::Release),
+            Self::SeqCst => (Mark::SeqCst, Mark::SeqCst),
+        }
+    }
+
+    /// The fences of the kernel that are the same in C11.
+    pub(super) fn fences(self) -> &'static [Fence] {
+        match self {
+            Self::Relaxed => &[],
+            Self::Acquire => &[Fence::Rmb],
+            Self::Release => &[Fence::Wmb],
+            Self::AcqRel => &[Fence::Rmb, Fence::Wmb],
+            Self::SeqCst => &[Fence::Mb],
+        }
+    }
 }
 
 /// The operation of a name that may end with a memory order.

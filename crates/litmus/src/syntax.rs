@@ -2,10 +2,12 @@
 
 use super::execution::{Fence, Mark};
 
-/// A litmus test in C, as the Linux kernel has them.
+/// A litmus test in C, with the operations of the Linux kernel or the functions of C11.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Test {
     pub(super) name: String,
+    /// The line of the first function of C11, if it has any.
+    pub(super) c11: Option<usize>,
     /// The text after `Result:` in a comment.
     pub(super) results: String,
     /// The shared variables.
@@ -76,10 +78,27 @@ pub(super) enum Expression {
     Rmw {
         address: Box<Expression>,
         update: Update,
-        mark: Mark,
+        /// Of its read, and of its write.
+        marks: (Mark, Mark),
     },
+    CompareExchange(Box<CompareExchange>),
     TryLock(Box<Expression>),
     IsLocked(Box<Expression>),
+}
+
+/// The compare-and-swap of C11. Its result is whether it has written.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct CompareExchange {
+    pub(super) address: Expression,
+    /// Where the expected value is; the old value replaces it if another is found.
+    pub(super) expected: Expression,
+    pub(super) new: Expression,
+    /// Of the read and the write.
+    pub(super) marks: (Mark, Mark),
+    /// Of the read, if nothing is written.
+    pub(super) failure: Mark,
+    /// It may fail though the expected value is found.
+    pub(super) is_weak: bool,
 }
 
 /// The effect and the result of a read-modify-write operation.

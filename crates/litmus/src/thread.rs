@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use super::error::Refusal;
 use super::execution::{Event, Fence, Kind, Mark};
-use super::syntax::{Action, Binary, Expression, Statement, Thread, Unary, Update, location_of};
+use super::syntax::{
+    Action, Binary, CompareExchange, Expression, Statement, Thread, Unary, Update, location_of,
+};
 
 /// Threads with more events are refused, so that a set of events is a number.
 const MOST_EVENTS: usize = 128;
@@ -123,7 +125,7 @@ fn is_conditional(expression: &Expression) -> bool {
         Expression::Rmw { update, .. } => {
             matches!(update, Update::CompareExchange(..) | Update::AddUnless(..))
         }
-        Expression::TryLock(_) | Expression::IsLocked(_) => true,
+        Expression::CompareExchange(_) | Expression::TryLock(_) | Expression::IsLocked(_) => true,
     }
 }
 
@@ -425,8 +427,9 @@ impl<'a> Run<'a> {
             Expression::Rmw {
                 address,
                 update,
-                mark,
-            } => self.rmw(address, update, *mark)?,
+                marks,
+            } => self.rmw(address, update, *marks)?,
+            Expression::CompareExchange(operation) => self.compare_exchange(operation)?,
             Expression::TryLock(address) => {
                 let address = self.value(address)?;
                 self.try_lock(address, false)?.0
@@ -454,7 +457,42 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn rmw(&mut self, address: &Expression, update: &Update, mark: Mark) -> Result<Tainted, Stop> {
+    /// C11 reads the expected value first, and writes it if another is found. Both are plain accesses.
+    fn compare_exchange(&mut self, operation: &CompareExchange) -> Result<Tainted, Stop> {
+        let address = self.value(&operation.address)?;
+        let expected_at = self.value(&operation.expected)?;
+        let new = self.value(&operation.new)?;
+        let (location, expected_location) = (self.location(address)?, self.location(expected_at)?);
+        let expected = self.read(Mark::Plain, expected_location, expected_at.from, false);
+        let (of_read, of_write) = operation.marks;
+        let old = self.read(of_read, location, address.from, true);
+        let read = self.events.len() - 1;
+        let same = old
+            .value
+            .zip(expected.value)
+            .map(|(old, expected)| old == expected);
+        let succeeds = self.is(same) && !(operation.is_weak && self.pick(2) == 1);
+        if succeeds {
+            let write = self.write(of_write, location, address.from, new, true);
+            self.rmw.push((read, write));
+        } else {
+            // A load, which may have an order of its own.
+            self.events[read].kind = Kind::Read(operation.failure);
+            self.events[read].of_rmw = false;
+            self.write(Mark::Plain, expected_location, expected_at.from, old, false);
+        }
+        Ok(Tainted {
+            value: Some(i64::from(succeeds)),
+            from: old.from | expected.from,
+        })
+    }
+
+    fn rmw(
+        &mut self,
+        address: &Expression,
+        update: &Update,
+        (of_read, of_write): (Mark, Mark),
+    ) -> Result<Tainted, Stop> {
         let address = self.value(address)?;
         let location = self.location(address)?;
         let mut operand = |value: &Expression| self.value(value);
@@ -465,7 +503,7 @@ impl<'a> Run<'a> {
                 (operand(value)?, Tainted::constant(0))
             }
         };
-        let old = self.read(mark, location, address.from, true);
+        let old = self.read(of_read, location, address.from, true);
         let read = self.events.len() - 1;
         let same = |a: Tainted, b: Tainted| Some(a.value? == b.value?);
         // The value to be written, if any, and the result.
@@ -500,7 +538,7 @@ impl<'a> Run<'a> {
             }
         };
         if let Some(new) = new {
-            let write = self.write(mark, location, address.from, new, true);
+            let write = self.write(of_write, location, address.from, new, true);
             self.rmw.push((read, write));
         }
         Ok(result)

@@ -34,7 +34,7 @@ pub struct LitmusArgs {
     #[arg(value_name = "NAME|FILE")]
     names: Vec<String>,
     /// Judge files by these memory models: lkmm (the Linux kernel's), lkmm-6.2 (the same up to Linux
-    /// 6.2), arm (Armv8), riscv, tso (x86), c11 or sc [default: lkmm]
+    /// 6.2), arm (Armv8), riscv, tso (x86), c11 or sc [default: lkmm; c11 for a file with functions of <stdatomic.h>]
     #[arg(
         short,
         long,
@@ -107,12 +107,8 @@ pub fn command(args: &LitmusArgs) -> Result<ExitCode> {
                     "'{name}' is not a .litmus file, and {file} is; give only files or only names"
                 );
             }
-            let models = match &args.memory[..] {
-                [] => &[Memory::Lkmm],
-                some => some,
-            };
             let how = files::How {
-                models,
+                models: &args.memory,
                 search: args.search,
                 show: args.show,
             };

@@ -14,11 +14,21 @@ use lockworks_ui::output;
 
 /// How files are judged.
 pub(super) struct How<'a> {
+    /// None: each file by the model that it is written for.
     pub(super) models: &'a [Memory],
     /// Also by the search.
     pub(super) search: bool,
     /// Show an execution for which the condition holds.
     pub(super) show: bool,
+}
+
+impl How<'_> {
+    fn models(&self, file: &LitmusFile) -> Vec<Memory> {
+        match self.models {
+            [] => vec![file.usual_model()],
+            some => some.to_vec(),
+        }
+    }
 }
 
 /// The final states that the search finds of a file.
@@ -167,7 +177,7 @@ pub(super) fn command(paths: &[String], how: &How, json: bool) -> Result<ExitCod
         }
     }
     let compiled = match how.search {
-        true => Some(CompiledFiles::compile(&files, how.models)?),
+        true => Some(CompiledFiles::compile(&files, |file| how.models(file))?),
         false => None,
     };
     let mut rows = Vec::new();
@@ -213,7 +223,7 @@ fn judge(
             .map(|search| search as &dyn Fn() -> Searched);
         FileRow::of(file, *model, how.show, search)
     };
-    how.models.iter().map(row).collect()
+    how.models(file).iter().map(row).collect()
 }
 
 fn table(rows: &[FileRow]) -> String {
