@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::{GLIBC, parking};
+use super::GLIBC;
+use super::loads::Loads;
 use crate::validate::TrustReport;
 use lockworks_preload::compare::ComparisonReport;
 use lockworks_sweep::regret::RegretReport;
-use lockworks_torture::{Host, TortureResults};
+use lockworks_torture::Host;
 use lockworks_ui::plot::page::Heading;
 
 fn heading(title: String, what: String, how_sure: String, lock: &str) -> Heading {
@@ -52,60 +53,45 @@ pub fn for_program(program: &[OsString], compared: Option<&ComparisonReport>) ->
     heading(title, verdict, how_sure, report.best.unwrap_or("glibc"))
 }
 
-/// For this machine: the parking lock that is nearest to the best one over all numbers of threads.
-pub fn for_this_machine(
-    host: &Host,
-    measured: Option<&TortureResults>,
-    validated: Option<&TrustReport>,
-) -> Heading {
+/// For this machine: the lock that is nearest to the best one over all loads and numbers of threads.
+pub fn for_this_machine(host: &Host, loads: &Loads, validated: Option<&TrustReport>) -> Heading {
     let title = format!(
         "Which lock on {} CPUs ({})?",
         host.cpus,
         host.model.as_deref().unwrap_or("this machine")
     );
-    let rows = measured.map_or(&[][..], |results| &results.rows);
-    let row = |lock: &str, threads: usize| {
-        let mut rows = rows.iter();
-        rows.find(|row| row.lock == lock && row.threads == threads)
-    };
-    let rate = |lock: &str, threads| Some(row(lock, threads)?.operations_per_second);
-    let own = rows.iter().filter(|row| row.lock == GLIBC);
-    let threads: Vec<usize> = own.map(|row| row.threads).collect();
-    let share = |lock: &str| {
-        let shares = threads.iter().filter_map(|&n| {
-            let rates = parking().filter_map(|other| rate(other, n));
-            Some((rate(lock, n)? / rates.reduce(f64::max)?).ln())
-        });
-        let shares: Vec<f64> = shares.collect();
-        (shares.iter().sum::<f64>() / shares.len().max(1) as f64).exp()
-    };
-    let (Some(results), Some(&most)) = (measured, threads.last()) else {
+    let Some(taken) = loads.taken() else {
         let none = "Nothing could be measured.".to_owned();
         return heading(title, none, "Not at all.".to_owned(), "mutex");
     };
-    let best = parking().max_by(|a, b| share(a).total_cmp(&share(b)));
-    let best = best.expect("glibc's mutex parks");
-    let times = |n: usize| match (rate(best, n), rate(GLIBC, n)) {
-        (Some(rate), Some(of_glibc)) => format!("{:.2}", rate / of_glibc),
-        _ => "-".to_owned(),
-    };
-    let apart = row(best, most).zip(row(GLIBC, most));
-    let apart = apart.is_some_and(|(best, glibc)| {
-        best.operations_per_second_min > glibc.operations_per_second_max
-    });
+    let (share, place) = &taken.worst;
+    let judged = loads.judged();
+    let glibc = judged.iter().find(|judged| judged.lock == GLIBC);
+    let glibc = glibc
+        .filter(|_| taken.lock != GLIBC)
+        .map_or_else(String::new, |glibc| {
+            format!(
+                " pthread_mutex makes {:.0} %, {:.0} % at worst.",
+                percent(glibc.mean),
+                percent(glibc.worst.0)
+            )
+        });
     let what = format!(
-        "Take {best}: with 1 to {most} threads it makes {:.0} % of what the best lock for programs makes \
-         here, in geometric mean, and with {most} threads {} times what pthread_mutex makes (with one \
-         thread {}).",
-        100.0 * share(best),
-        times(most),
-        times(1),
+        "If you take one lock, take {}: it makes {:.0} % of the best lock for programs in geometric mean, {:.0} % at \
+         worst ({place}).{glibc}",
+        taken.lock,
+        percent(taken.mean),
+        percent(*share),
     );
     let how_sure = format!(
-        "Measured on two counters under one lock; the ranges of {} rounds {} with {most} threads. {}",
-        results.rounds,
-        if apart { "do not overlap" } else { "overlap" },
+        "Measured under {} loads of two counters under one lock. What your program does with its locks is more than \
+         these: `lockworks report -- PROGRAM`. {}",
+        loads.measured.len(),
         validated.map_or("", |report| &report.here),
     );
-    heading(title, what, how_sure, best)
+    heading(title, what, how_sure, taken.lock)
+}
+
+fn percent(share: f64) -> f64 {
+    100.0 * share
 }

@@ -104,6 +104,13 @@ impl<'a> Evidence<'a> {
         results
     }
 
+    /// Adds a figure of several results, beside the last one.
+    pub fn show(&mut self, figure: Option<Figure>) {
+        if let Some(part) = self.parts.last_mut() {
+            part.figures.extend(figure);
+        }
+    }
+
     fn parse<Options: Args>(&self, command: &str) -> Result<Options> {
         let words = shlex::split(command).context("the command ends within quotes")?;
         let has_program = words.last().is_some_and(|word| word == "--");

@@ -3,6 +3,7 @@
 
 mod answer;
 mod evidence;
+mod loads;
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,6 +19,7 @@ use lockworks_machine::Machine;
 use serde::Serialize;
 
 use self::evidence::{Evidence, Found, Part, Prediction};
+use self::loads::{LOADS, Loads};
 use crate::check::options::Options as CheckOptions;
 use crate::check::{self, CheckReport, CheckReports};
 use crate::machines::{MachinesArgs, MachinesCommand};
@@ -72,11 +74,11 @@ const BIGGER: &str = "oracle-x5-4";
 const LOCKS: &str = "pthread_mutex,mutex,pv,unfair,hq,cna,qspinlock,tas";
 
 const HELP: &str = "\
-The page begins with the answer in two sentences. Below are the figures, each with the command that \
+The page begins with the answer in a few sentences. Below are the figures, each with the command that \
 made it and its data to download. It has light and dark colours, and can be printed.
 
-Without options it takes about two minutes, with --quick half as long: it measures locks and the \
-machine, predicts the same and compares, checks locks, and simulates published tables. With a machine it simulates five workloads on it, with one \
+Without options it takes about two minutes, with --quick half as long: it measures locks under four \
+loads and the machine, predicts the same and compares, checks locks, and simulates published tables. With a machine it simulates five workloads on it, with one \
 thread to all CPUs. With a program it finds the program's hot mutexes, runs it with other locks, and replays it on the machine.
 
 Examples:
@@ -258,7 +260,7 @@ impl ReportArgs {
 
     /// Which lock to take on this machine.
     fn for_this_machine(&self, directory: &Path) -> Result<(Heading, Vec<Part>)> {
-        let mut evidence = Evidence::new(directory, &[], 6);
+        let mut evidence = Evidence::new(directory, &[], 5 + LOADS.len());
         let here = directory.join("here.toml").display().to_string();
         let here = shlex::try_quote(&here)?;
         let command = format!("machines this -o {here}");
@@ -268,13 +270,27 @@ impl ReportArgs {
             args.destination.write(&text)?;
             Ok(((), text, None))
         });
-        let command = format!("torture --lock {LOCKS} --seconds 0.15 --rounds 5");
-        let measuring = "measuring locks";
-        let measured = evidence.add("measured.json", measuring, &command, |args: TortureArgs| {
-            let results = lockworks_torture::run(&args.plan()?)?;
-            let violation = results.violations().last();
-            found(results, violation)
-        });
+        let mut loads = Loads::default();
+        for (number, load) in LOADS.into_iter().enumerate() {
+            // Locks that spin are shown under one load only: programs cannot take them.
+            let locks = match number {
+                0 => LOCKS.to_owned(),
+                _ => parking().join(","),
+            };
+            let options = load.options();
+            let command = format!("torture --lock {locks} --seconds 0.15 --rounds 5{options}");
+            evidence.add(load.file, load.name, &command, |args: TortureArgs| {
+                let results = lockworks_torture::run(&args.plan()?)?;
+                let violation = results.violations().last();
+                let shown = (number == 0).then(|| results.clone());
+                let json = output::json(&results)?;
+                loads
+                    .measured
+                    .push((load, results, format!("lockworks {command}")));
+                Ok((shown, json, violation))
+            });
+        }
+        evidence.show(loads.figure());
         let command =
             format!("machines validate --machine {here} --lock {LOCKS} --seconds 0.1 --ms 10");
         let predicting = "predicting what was measured";
@@ -294,7 +310,7 @@ impl ReportArgs {
         predict(&mut evidence, &format!("{here},{BIGGER}"), "");
         self.check_and_reproduce(&mut evidence);
         let host = Host::look()?;
-        let answer = answer::for_this_machine(&host, measured.as_ref(), validated.as_ref());
+        let answer = answer::for_this_machine(&host, &loads, validated.as_ref());
         Ok((answer, evidence.parts))
     }
 

@@ -1,11 +1,10 @@
 //! The judgement on a lock over all cells.
 
+use lockworks_measurements::{lock_to_take, mean_share};
 use serde::Serialize;
 
 use super::cells::{Cell, Measured, Plan};
 
-/// The least share in the geometric mean: a lock that made no operation must not make it 0.
-const LEAST: f64 = 1e-9;
 /// The stock lock.
 const STOCK: &str = "qspinlock";
 /// A lock may be unfair in one cell of this number and still be taken.
@@ -65,13 +64,12 @@ impl Verdict {
         shares.sort_by(|a, b| a.share.total_cmp(&b.share));
         let n = shares.len();
         let fifth_percentile = shares.get(n / 20)?.share;
-        let logs = shares.iter().map(|s| s.share.max(LEAST).ln());
         let own_cpus = || shares.iter().filter(|s| s.cell.cpus.is_none());
         let unfair = own_cpus().filter(|s| s.fairness > plan.fair).count();
         let near = shares.iter().filter(|s| s.share >= 0.95).count();
         Some(Self {
             lock: name.to_owned(),
-            geometric_mean: (logs.sum::<f64>() / n as f64).exp(),
+            geometric_mean: mean_share(shares.iter().map(|s| s.share)),
             geometric_mean_range: None,
             fifth_percentile,
             within_5_percent: near as f64 / n as f64,
@@ -91,6 +89,8 @@ impl Verdict {
 
 /// The lock to take, of those that are fair enough.
 pub fn best(verdicts: &[Verdict]) -> Option<&Verdict> {
-    let fair = verdicts.iter().filter(|verdict| verdict.is_fair);
-    fair.max_by(|a, b| a.geometric_mean.total_cmp(&b.geometric_mean))
+    let fair = || verdicts.iter().filter(|verdict| verdict.is_fair);
+    let means = fair().map(|verdict| (&verdict.lock[..], vec![verdict.geometric_mean]));
+    let taken = lock_to_take(means)?;
+    fair().find(|verdict| verdict.lock == taken)
 }

@@ -126,6 +126,15 @@ pub struct Bar {
     pub high: f64,
 }
 
+/// Results that may not be shown.
+impl<Results: Draw> Draw for Option<Results> {
+    fn figures(&self, command: &str) -> Vec<Figure> {
+        self.iter()
+            .flat_map(|results| results.figures(command))
+            .collect()
+    }
+}
+
 /// A result without figures.
 impl Draw for () {
     fn figures(&self, _: &str) -> Vec<Figure> {
