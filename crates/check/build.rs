@@ -27,6 +27,7 @@ fn main() {
         "worlds/check/locks.c",
         "worlds/check/client.c",
         "worlds/check/lockref_client.c",
+        "worlds/check/seqlock_client.c",
         "worlds/check/litmus.c",
     ] {
         build.file(root().join(file));
@@ -110,7 +111,14 @@ fn bindings() -> Bindings {
             "object",
             "litmus",
             "variables",
+            "functions",
+            "tokens",
         ],
+    )
+    .structure(
+        "Functions",
+        "struct lw_check_functions",
+        &["read_begin", "read_retry", "wait", "signal", "broadcast"],
     )
     .structure(
         "LitmusTest",

@@ -16,6 +16,19 @@
 /* The place of a condition variable among the locks. */
 #define LW_CHECK_COND 1
 
+/*
+ * The functions of an object of a source that is no lock, and is used by threads of its own; NULL
+ * where it has none. A seqlock has both of its readers, and lw_lock_type.lock begins a write. A
+ * condition variable has wait(), and lw_lock_type is that of its mutex.
+ */
+struct lw_check_functions {
+	uint64_t (*read_begin)(void *lock);
+	bool (*read_retry)(void *lock, uint64_t sequence);
+	void (*wait)(void *lock, void *node, void *cond);
+	void (*signal)(void *lock, void *node, void *cond);
+	void (*broadcast)(void *lock, void *node, void *cond);
+};
+
 struct lw_check_client {
 	const struct lw_lock_type *type;
 	void *locks[LW_CHECK_LOCKS];
@@ -33,6 +46,8 @@ struct lw_check_client {
 	/* A litmus test, and its variables; it uses no locks. */
 	const struct lw_litmus *litmus;
 	struct lw_litmus_memory *variables;
+	const struct lw_check_functions *functions; /* NULL: the object has those of `type` only */
+	uint32_t tokens;			    /* of a semaphore; 0: it is none */
 };
 
 /* The engine chooses whether the limit is reached, so the structure has no members of use. */
@@ -75,6 +90,8 @@ void lw_check_thread(const struct lw_check_client *client, uint32_t thread);
 void lw_check_lockref_thread(const struct lw_check_client *client, uint32_t thread);
 /* Run a thread that uses a condition variable, which takes the place of the second lock. */
 void lw_check_cond_thread(const struct lw_check_client *client, uint32_t thread);
+/* Run a thread that uses a seqlock of a source. */
+void lw_check_seqlock_thread(const struct lw_check_client *client, uint32_t thread);
 /* Run a thread that uses the reader-writer lock. */
 void lw_check_rwlock_thread(const struct lw_check_client *client, uint32_t thread);
 /* Run a thread that uses a resilient lock, and an interruption of such a thread. */

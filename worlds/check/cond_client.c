@@ -8,6 +8,9 @@
  *
  * The last thread to leave destroys the condition variable. So does thread 0 after a broadcast to
  * all others. The destroying thread then writes the memory, which no other thread may change.
+ *
+ * The condition variable is lw_cond with an lw_tas, or that of a source with its own mutex. The
+ * latter is not destroyed.
  */
 #include "client.h"
 #include "cond.h"
@@ -18,12 +21,50 @@ enum { NONE, SIGNAL, BROADCAST };
 
 static void acquire(const struct lw_check_client *client)
 {
-	lw_tas_lock((struct lw_tas *)client->locks[0]);
+	if (!client->functions) {
+		lw_tas_lock((struct lw_tas *)client->locks[0]);
+		return;
+	}
+	lw_check_note(LW_CHECK_BEGIN, 0, 0);
+	client->type->lock(client->locks[0], lw_check_lent_node(0));
+	lw_check_note(LW_CHECK_ACQUIRED, 0, 0);
 }
 
 static void release(const struct lw_check_client *client)
 {
-	lw_tas_unlock((struct lw_tas *)client->locks[0]);
+	if (!client->functions) {
+		lw_tas_unlock((struct lw_tas *)client->locks[0]);
+		return;
+	}
+	lw_check_note(LW_CHECK_RELEASE, 0, 0);
+	client->type->unlock(client->locks[0], lw_check_lent_node(0));
+	lw_check_note(LW_CHECK_RELEASED, 0, 0);
+}
+
+/* Choose how waiters are woken. */
+static uint32_t choose(const struct lw_check_client *client)
+{
+	const struct lw_check_functions *own = client->functions;
+
+	if (own && !own->broadcast)
+		return SIGNAL;
+	if (own && !own->signal)
+		return BROADCAST;
+	return SIGNAL + lw_choose(2);
+}
+
+static void wake(const struct lw_check_client *client, uint32_t how)
+{
+	const struct lw_check_functions *own = client->functions;
+	void *cond = client->locks[LW_CHECK_COND];
+
+	if (own)
+		(how == SIGNAL ? own->signal : own->broadcast)(client->locks[0],
+							       lw_check_lent_node(0), cond);
+	else if (how == SIGNAL)
+		lw_cond_signal(cond);
+	else
+		lw_cond_broadcast(cond);
 }
 
 static void add(uint32_t *data, uint32_t n)
@@ -44,6 +85,8 @@ static void destroy(const struct lw_check_client *client)
 {
 	struct lw_cond *cond = client->locks[LW_CHECK_COND];
 
+	if (client->functions)
+		return;
 	lw_cond_destroy(cond);
 	lw_check_note(LW_CHECK_DESTROYED, LW_CHECK_COND, 0);
 	lw_field_store(&cond->lock.word, locked, LW_LOCKED, relaxed);
@@ -55,7 +98,7 @@ static void destroy(const struct lw_check_client *client)
 static void provide(const struct lw_check_client *client)
 {
 	uint32_t *waiting = client->data[2];
-	uint32_t how = SIGNAL + lw_choose(2);
+	uint32_t how = choose(client);
 	bool all_wait, early, last = false;
 
 	acquire(client);
@@ -66,10 +109,7 @@ static void provide(const struct lw_check_client *client)
 	if (early)
 		last = leave(client);
 	release(client);
-	if (how == SIGNAL)
-		lw_cond_signal(client->locks[LW_CHECK_COND]);
-	else
-		lw_cond_broadcast(client->locks[LW_CHECK_COND]);
+	wake(client, how);
 	/* Cancelled waiters may have left the queue without having returned: destroying waits. */
 	if (all_wait && client->cancel && how == BROADCAST) {
 		destroy(client);
@@ -89,6 +129,12 @@ static bool wait(const struct lw_check_client *client)
 	struct lw_cond_waiter *waiter = lw_check_lent_node(0);
 	bool signalled;
 
+	if (client->functions) {
+		lw_check_note(LW_CHECK_RELEASE, 0, 0);
+		client->functions->wait(client->locks[0], waiter, client->locks[LW_CHECK_COND]);
+		lw_check_note(LW_CHECK_ACQUIRED, 0, 0);
+		return true;
+	}
 	lw_check_note(LW_CHECK_BEGIN, LW_CHECK_COND, 0);
 	lw_cond_begin(client->locks[LW_CHECK_COND], waiter);
 	release(client);
@@ -111,7 +157,7 @@ static void obtain(const struct lw_check_client *client)
 			break;
 	release(client);
 	if (how == SIGNAL)
-		lw_cond_signal(client->locks[LW_CHECK_COND]);
+		wake(client, SIGNAL);
 	acquire(client);
 	last = leave(client);
 	release(client);

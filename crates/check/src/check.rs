@@ -24,7 +24,7 @@ use crate::machine::{Shared, Surroundings};
 use crate::model::{Model, Seen, Stop};
 use crate::mutation::{self, Change, Mutation};
 use crate::results::{Broken, CheckOutcome, End, Event};
-use crate::source::loaded_files;
+use crate::source::{Kind, loaded_files};
 
 /// The number of states after which a search tries a proof by states with merged histories.
 const BEFORE_PROOF: usize = 1_000_000;
@@ -85,14 +85,18 @@ impl<'a> Check<'a> {
             program: match subject {
                 Subject::Lock(lock) if locks::is_rwlock(lock) => locks::lw_check_rwlock_thread,
                 Subject::Lock(lock) if lock.is_resilient() => locks::lw_check_resilient_thread,
-                Subject::Lock(_) => locks::lw_check_thread,
+                Subject::Lock(lock) => match locks::kind(lock) {
+                    Kind::Seqlock => locks::lw_check_seqlock_thread,
+                    Kind::Cond => locks::lw_check_cond_thread,
+                    Kind::Lock | Kind::Semaphore => locks::lw_check_thread,
+                },
                 Subject::Lockref(_) => locks::lw_check_lockref_thread,
                 Subject::Cond(_) => locks::lw_check_cond_thread,
             },
             shared: Arc::default(),
             litmus: std::ptr::null(),
             // The threads of a lockref, and of a condition variable, behave differently.
-            symmetric: matches!(subject, Subject::Lock(_)),
+            symmetric: matches!(subject, Subject::Lock(lock) if locks::kind(lock) != Kind::Cond),
         })
     }
 
@@ -195,6 +199,10 @@ impl<'a> Check<'a> {
                 object: layout::variables(),
                 litmus: self.litmus,
                 variables: layout::variables(),
+                functions: locks::own(self.subject.lock())
+                    .and_then(|own| own.functions)
+                    .map_or(std::ptr::null(), std::ptr::from_ref),
+                tokens: config.tokens.into(),
             },
             tunables: mutation::tunables(self.mutation, config.tunables),
         });

@@ -8,8 +8,10 @@ use lockworks_litmus::Memory;
 use serde::{Deserialize, Serialize};
 
 use crate::headers;
+use crate::image;
 use crate::layout;
 use crate::locks;
+use crate::source::Kind;
 use crate::variants::Variant;
 
 /// Whether clocks reach the time thresholds of locks.
@@ -222,6 +224,11 @@ pub struct Config {
     #[arg(long, value_name = "NAME", value_parser = Variant::named, hide_short_help = true)]
     #[serde(default)]
     pub variant: Option<Variant>,
+
+    /// The number of tokens with which a semaphore of a source begins; 0: one, or there is no semaphore.
+    #[arg(skip)]
+    #[serde(default)]
+    pub tokens: u8,
 }
 
 /// A configuration cannot be checked.
@@ -250,7 +257,7 @@ pub enum ConfigError {
     Locks(usize),
     #[error("the third lock is that of interruptions at level 2; ask for nesting 0 or 1")]
     LocksNesting,
-    #[error("a lockref or condition variable is checked alone; ask for 1 lock")]
+    #[error("a lockref, condition variable or seqlock is checked alone; ask for 1 lock")]
     LockrefLocks,
     #[error("waits for '{0}' cannot be cancelled; ask for {locks}", locks = locks_with_wait_limits())]
     Cancel(String),
@@ -258,8 +265,12 @@ pub enum ConfigError {
     Size { name: String, size: usize },
     #[error("a queue node of '{name}' is {size} bytes; nodes of up to {max} bytes are checked", max = layout::LENT_STRIDE - 1)]
     NodeSize { name: String, size: usize },
-    #[error("interruptions cannot use a condition variable; ask for nesting 0")]
+    #[error("interruptions cannot use a condition variable or seqlock; ask for nesting 0")]
     CondNesting,
+    #[error("'{0}' is no semaphore of a file, so it has no tokens")]
+    NoTokens(String),
+    #[error("{0} tokens; ask for 1 to {max}", max = image::MOST_TOKENS)]
+    Tokens(u8),
     #[error("interruptions and cancellations are checked one at a time; ask for nesting 0")]
     CancelNesting,
     #[error("waits that never park cannot be cancelled; ask for one of the two")]
@@ -378,6 +389,9 @@ impl Config {
         };
         let has_limits = subject.lock().can_time_out();
         let has_readers = matches!(subject, Subject::Lock(lock) if lock.has_readers());
+        let kind = locks::kind(subject.lock());
+        // They have threads of their own.
+        let is_alone = matches!(kind, Kind::Cond | Kind::Seqlock);
         if let Some(variant) = &self.variant
             && variant.lock != self.lock
         {
@@ -416,6 +430,11 @@ impl Config {
                 Err(ConfigError::Locks(self.locks))
             }
             _ if self.readers > 0 && !has_readers => Err(ConfigError::NoReaders(self.lock.clone())),
+            _ if self.tokens > 0 && kind != Kind::Semaphore => {
+                Err(ConfigError::NoTokens(self.lock.clone()))
+            }
+            Subject::Lock(_) if is_alone && self.locks > 1 => Err(ConfigError::LockrefLocks),
+            Subject::Lock(_) if is_alone && self.nesting > 0 => Err(ConfigError::CondNesting),
             Subject::Lockref(_) | Subject::Cond(_) if self.locks > 1 => {
                 Err(ConfigError::LockrefLocks)
             }
@@ -445,6 +464,9 @@ impl Config {
         }
         if self.locks == 3 && usize::from(self.nesting) == layout::LEVELS {
             return Err(ConfigError::LocksNesting);
+        }
+        if usize::from(self.tokens) > image::MOST_TOKENS {
+            return Err(ConfigError::Tokens(self.tokens));
         }
         if usize::from(self.nesting) > layout::LEVELS {
             return Err(ConfigError::Nesting(self.nesting));
@@ -534,6 +556,11 @@ impl fmt::Display for Config {
         }
         if self.locks > 1 {
             write!(f, ", {} locks", self.locks)?;
+        }
+        match self.tokens {
+            0 => {}
+            1 => write!(f, ", 1 token")?,
+            tokens => write!(f, ", {tokens} tokens")?,
         }
         if let Some(bound) = self.staleness {
             write!(f, ", staleness {bound}")?;

@@ -112,9 +112,29 @@ pub(crate) struct Client {
     pub(crate) object: usize,
     pub(crate) litmus: *const LitmusTest,
     pub(crate) variables: usize,
+    /// NULL: the object has those of the lock's type only.
+    pub(crate) functions: *const Functions,
+    /// Those of a semaphore; 0: it is none.
+    pub(crate) tokens: u32,
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_Client.rs"));
+
+/// A function of a condition variable, which gets the mutex, its queue node and the condition variable.
+type CondFn = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void);
+
+/// The functions of an object of a source that is no lock, `struct lw_check_functions` in C.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Functions {
+    pub(crate) read_begin: Option<unsafe extern "C" fn(*mut c_void) -> u64>,
+    pub(crate) read_retry: Option<unsafe extern "C" fn(*mut c_void, u64) -> bool>,
+    pub(crate) wait: Option<CondFn>,
+    pub(crate) signal: Option<CondFn>,
+    pub(crate) broadcast: Option<CondFn>,
+}
+
+include!(concat!(env!("OUT_DIR"), "/layout_Functions.rs"));
 
 // SAFETY: nobody writes to a client, and its pointers are to constants.
 unsafe impl Send for Client {}

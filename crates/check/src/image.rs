@@ -17,15 +17,26 @@ use crate::machine;
 pub(crate) struct Image {
     /// Where its static variables are, and their values.
     pub(crate) globals: Range<usize>,
-    pub(crate) of_globals: Vec<u8>,
     /// The offset, size and name of each.
     pub(crate) names: Vec<(usize, usize, String)>,
     /// The number by which the system knows its thread-local variables, and their values.
     pub(crate) module: usize,
     pub(crate) of_locals: Vec<u8>,
+    /// What a function may initialise: one, or one for each number of tokens of a semaphore, from 1.
+    pub(crate) starts: Vec<Start>,
+}
+
+/// The memory that a function may initialise.
+#[derive(Default, PartialEq)]
+pub(crate) struct Start {
+    /// The static variables.
+    pub(crate) globals: Vec<u8>,
     /// The bytes of each lock. None: its type says what they are.
     pub(crate) locks: Option<[Vec<u8>; layout::LOCKS]>,
 }
+
+/// The most tokens of a semaphore.
+pub(crate) const MOST_TOKENS: usize = 8;
 
 static IMAGE: OnceLock<Image> = OnceLock::new();
 
@@ -100,14 +111,21 @@ pub(crate) fn thread_local(module: usize, offset: usize) -> Option<usize> {
     own.then(|| layout::local(thread()) + offset)
 }
 
-/// The first value of a cell, if the image has it.
-pub(crate) fn value(cell: &Cell) -> Option<u64> {
+/// Whether the function that initialises a semaphore is told the number of its tokens.
+pub(crate) fn has_tokens() -> bool {
+    IMAGE.get().is_some_and(|image| image.starts.len() > 1)
+}
+
+/// The first value of a cell, if the image has it, where a semaphore has so many tokens.
+pub(crate) fn value(cell: &Cell, tokens: u8) -> Option<u64> {
     let image = IMAGE.get().filter(|_| !cell.is_record())?;
     let (_, offset) = layout::resolve(cell.address, layout::THREADS)?;
+    let start = image.starts.get(usize::from(tokens.max(1)) - 1);
+    let start = start.or(image.starts.last())?;
     let bytes = match cell.region {
-        Region::Lock(i) => image.locks.as_ref()?.get(i)?,
+        Region::Lock(i) => start.locks.as_ref()?.get(i)?,
         Region::Local { .. } => &image.of_locals,
-        Region::Global => &image.of_globals,
+        Region::Global => &start.globals,
         _ => return None,
     };
     let part = bytes.get(offset..)?.iter().take(cell.size);

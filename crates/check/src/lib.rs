@@ -49,8 +49,8 @@ pub use random::{RandomOutcome, RandomRuns};
 pub use results::{Broken, CheckOutcome, End, Event};
 pub use site::{OperationKind, Order, Site};
 pub use source::{
-    Named, Role, SourceError, load_source, loaded_has_trylock, loaded_options, loaded_source,
-    loaded_summary,
+    Kind, Named, Role, SourceError, load_source, loaded_has_one_writer, loaded_has_tokens,
+    loaded_has_trylock, loaded_kind, loaded_options, loaded_source, loaded_summary,
 };
 pub use token::{Token, TokenError};
 pub use trace::TraceStep;

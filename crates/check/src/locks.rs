@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use lockworks::{LockType, LockrefType, table};
 
-use crate::headers::{Client, LitmusTest};
+use crate::headers::{Client, Functions, LitmusTest};
+use crate::source::Kind;
 
 unsafe extern "C" {
     static lw_check_lock_types: [*const LockType; 1];
@@ -23,6 +24,8 @@ unsafe extern "C" {
     pub(crate) fn lw_check_lockref_thread(client: *const Client, thread: u32);
     /// Runs a thread of a check of the condition variable.
     pub(crate) fn lw_check_cond_thread(client: *const Client, thread: u32);
+    /// Runs a thread of a check of a seqlock of a source.
+    pub(crate) fn lw_check_seqlock_thread(client: *const Client, thread: u32);
     /// Runs a thread of a check of the reader-writer lock.
     pub(crate) fn lw_check_rwlock_thread(client: *const Client, thread: u32);
     /// Runs a thread of a check of a resilient lock.
@@ -45,7 +48,7 @@ pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
     ];
     // SAFETY: NULL-terminated tables of pointers to constants.
     let types = |first| unsafe { table(first).map(|entry| &*entry) };
-    let loaded = LOADED.get().copied();
+    let loaded = LOADED.get().map(|own| own.lock);
     let compiled = tables.into_iter().flat_map(types);
     compiled
         .filter(move |lock| loaded.is_none_or(|loaded| loaded.name() != lock.name()))
@@ -53,21 +56,39 @@ pub fn lock_types() -> impl Iterator<Item = &'static LockType> {
 }
 
 /// The lock of a source that was loaded.
-static LOADED: OnceLock<&LockType> = OnceLock::new();
+static LOADED: OnceLock<Own> = OnceLock::new();
+
+/// An object of a source that was loaded.
+#[derive(Debug)]
+pub(crate) struct Own {
+    /// How it is acquired and released, and its name. Of a condition variable: its mutex.
+    pub(crate) lock: &'static LockType,
+    pub(crate) kind: Kind,
+    /// The functions of an object that is no lock.
+    pub(crate) functions: Option<&'static Functions>,
+}
 
 /// Adds the lock of a source to [`lock_types`].
 ///
 /// # Panics
 /// If one has been added before.
-pub(crate) fn add(lock: &'static LockType) {
-    assert!(LOADED.set(lock).is_ok(), "one source is loaded");
+pub(crate) fn add(own: Own) {
+    assert!(LOADED.set(own).is_ok(), "one source is loaded");
 }
 
 /// Whether a lock is that of a source that was loaded.
 pub(crate) fn is_loaded(lock: &LockType) -> bool {
-    LOADED
-        .get()
-        .is_some_and(|loaded| std::ptr::eq(*loaded, lock))
+    own(lock).is_some()
+}
+
+/// The object of a source that a lock is, or is a part of.
+pub(crate) fn own(lock: &LockType) -> Option<&'static Own> {
+    LOADED.get().filter(|own| std::ptr::eq(own.lock, lock))
+}
+
+/// What such an object is: a lock, if it is none of a source.
+pub(crate) fn kind(lock: &LockType) -> Kind {
+    own(lock).map_or(Kind::Lock, |own| own.kind)
 }
 
 /// Whether a lock is the built-in reader-writer lock, which has more operations than its type. A lock with

@@ -369,11 +369,16 @@ impl<'a, const N: usize> Model<'a, N> {
                         Place::Shared { .. } => {
                             self.shared
                                 .push(initial_value(self.variables, cell).unwrap_or_else(|| {
-                                    initial(self.config.unlocked(self.subject.lock()), cell)
+                                    initial(
+                                        self.config.unlocked(self.subject.lock()),
+                                        self.config.tokens,
+                                        cell,
+                                    )
                                 }))
                         }
                         Place::Private { .. } => {
-                            self.private.push(image::value(cell).unwrap_or(0));
+                            let value = image::value(cell, self.config.tokens);
+                            self.private.push(value.unwrap_or(0));
                         }
                     }
                 }
@@ -612,8 +617,8 @@ fn initial_value(variables: &[u64], cell: &Cell) -> Option<u64> {
     variables.get(number).copied()
 }
 
-fn initial(unlocked: u32, cell: &Cell) -> u64 {
-    if let Some(value) = image::value(cell) {
+fn initial(unlocked: u32, tokens: u8, cell: &Cell) -> u64 {
+    if let Some(value) = image::value(cell, tokens) {
         return value;
     }
     match cell.region {

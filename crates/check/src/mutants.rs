@@ -14,11 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::Check;
 use crate::config::Config;
-use crate::locks::{is_loaded, lock_types};
+use crate::locks::{is_loaded, kind, lock_types};
 use crate::mutation::{Change, Mutation, Target};
 use crate::results::{Broken, End};
 use crate::site::{OperationKind, Order, Site};
-use crate::source::{loaded_has_trylock, loaded_options, loaded_summary};
+use crate::source::{
+    Kind, loaded_has_one_writer, loaded_has_trylock, loaded_options, loaded_summary,
+};
 use crate::violation::Violation;
 
 mod problem;
@@ -137,14 +139,16 @@ pub struct Mutants {
 
 /// The configurations of a lock that has no file: a few usual ones, by what the lock can do.
 fn usual(lock: &str) -> String {
-    let lock = lock_types().find(|known| known.name() == lock);
-    let has_readers = lock.is_some_and(LockType::has_readers);
-    let has_trylock = !lock.is_some_and(is_loaded) || loaded_has_trylock();
+    let loaded = lock_types().find(|known| known.name() == lock && is_loaded(known));
+    let has_readers = loaded.is_some_and(LockType::has_readers);
+    // Interruptions do not use these.
+    let is_alone = matches!(loaded.map(kind), Some(Kind::Cond | Kind::Seqlock));
+    let has_trylock = !is_alone && (loaded.is_none() || loaded_has_trylock());
     let names = [
         (has_readers, "one reader"),
         (true, "2x2"),
         (has_trylock, "trylock"),
-        (true, "nesting"),
+        (!is_alone, "nesting"),
         (has_readers, "two readers 3x1"),
         (true, "3x1"),
     ];
@@ -164,12 +168,17 @@ pub fn configurations(lock: &str) -> Result<Vec<Config>, ListError> {
         .get_file(&name)
         .map(|file| file.contents_utf8().expect("a list is UTF-8"));
     let mut all = Mutants::default();
+    let loaded = lock_types().find(|known| known.name() == lock && is_loaded(known));
     // A lock of somebody else's may have the name of one of ours.
     let text = text.filter(|_| loaded_summary().is_none());
     let text = text.map_or_else(|| usual(lock), str::to_owned);
     let read = all.read_lock(&known, lock, &text);
     within(&format!("{DIRECTORY}/{name}"), read)?;
-    Ok(all.configurations.remove(lock).expect("read just now"))
+    let mut found = all.configurations.remove(lock).expect("read just now");
+    if loaded.is_some() && loaded_has_one_writer() {
+        found.retain(|config| config.threads - config.readers == 1);
+    }
+    Ok(found)
 }
 
 fn known_configurations(text: &str) -> Result<Configurations, ListError> {

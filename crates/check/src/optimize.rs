@@ -99,7 +99,7 @@ pub fn optimize(
     }
     let mut sites: Vec<&Site> = Site::all()
         .iter()
-        .filter(|site| reached[site.number()] && site.file() != CLIENT)
+        .filter(|site| reached[site.number()] && !site.is_of_client())
         .filter(|site| !weaker(site, memory).is_empty())
         .collect();
     sites.sort_by_key(|site| std::cmp::Reverse((site.order, site.kind.is_read_modify_write())));
@@ -163,8 +163,6 @@ pub fn optimize(
     Ok(found)
 }
 
-/// The file with the threads of a check, which is no part of a lock.
-const CLIENT: &str = "client.c";
 /// A search with weaker orders may have so many times the states of the lock as it is, and a few more.
 const MOST_GROWTH: usize = 8;
 const FEW: usize = 1000;
@@ -212,7 +210,7 @@ pub fn remedies(
         return Ok(found);
     }
     let covered = Check::new(config, None)?.run(&limits, &mut |_| {}).covered;
-    let reached = |site: &&Site| covered[site.number()] && site.file() != CLIENT;
+    let reached = |site: &&Site| covered[site.number()] && !site.is_of_client();
     for site in Site::all().iter().filter(reached) {
         for order in stronger(site) {
             if begin.elapsed() > LONGEST {

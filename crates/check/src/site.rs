@@ -300,6 +300,11 @@ impl Site {
         self.number() < built_in().len()
     }
 
+    /// Whether it is one of the threads of a check, which are no part of a lock.
+    pub(crate) fn is_of_client(&self) -> bool {
+        self.is_built_in() && self.file().ends_with("client.c")
+    }
+
     /// The name of the source file, without its directory.
     pub fn file(&self) -> &'static str {
         let path = self.text(self.file);

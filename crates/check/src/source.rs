@@ -21,7 +21,8 @@ use lockworks::{LockFn, LockType, UnlockFn};
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, SymbolKind, elf};
 
-use crate::image::{self, Image};
+use crate::headers::{Functions, LW_CHECK_COND};
+use crate::image::{self, Image, MOST_TOKENS, Start};
 use crate::layout;
 use crate::locks;
 use crate::lost;
@@ -33,7 +34,7 @@ mod places;
 
 use assembly::Line;
 use functions::Lock;
-pub use functions::{Named, Role};
+pub use functions::{Kind, Named, Role};
 use places::Places;
 
 include!("../flags.rs");
@@ -49,6 +50,8 @@ struct Loaded {
     /// Its functions in words, if it describes nothing.
     summary: Option<String>,
     has_trylock: bool,
+    kind: Kind,
+    has_one_writer: bool,
 }
 
 static LOADED: OnceLock<Loaded> = OnceLock::new();
@@ -85,6 +88,21 @@ pub enum SourceError {
          name them: --functions lock=NAME,unlock=NAME"
     )]
     NoLock { path: String, has: String },
+    #[error(
+        "{function}() of '{path}' waits with a '{parameter}', which no lock and unlock functions of the file take; \
+         name these: --functions lock=NAME,unlock=NAME"
+    )]
+    NoMutex {
+        path: String,
+        function: String,
+        parameter: String,
+    },
+    #[error("--functions {named} is no function of a {kind}, which the others of '{path}' make")]
+    OtherRole {
+        path: String,
+        named: String,
+        kind: Kind,
+    },
     #[error("'{path}' has several locks; choose {locks}")]
     TwoLocks { path: String, locks: String },
     #[error("'{path}' defines no function '{name}'; it has {known}")]
@@ -189,25 +207,30 @@ pub fn load_source(path: &Path, named: &[Named]) -> Result<&'static str, SourceE
     };
     let path = fs::canonicalize(path).map_err(unread)?;
     let text = String::from_utf8_lossy(&fs::read(&path).map_err(unread)?).into_owned();
-    let (lock, summary) = match text.contains("LW_DESCRIBE") {
-        true if !named.is_empty() => return Err(SourceError::Described { path: shown }),
-        true => (load_described(&path, &shown)?, None),
-        false => {
-            let (lock, summary) = load_as_it_stands(&path, &shown, &text, named)?;
-            (lock, Some(summary))
-        }
-    };
-    locks::add(lock);
     let loaded = Loaded {
-        path,
+        path: path.clone(),
         named: named.to_vec(),
-        has_trylock: summary
-            .as_ref()
-            .is_none_or(|summary| summary.contains("trylock=")),
-        summary,
+        summary: None,
+        has_trylock: true,
+        kind: Kind::Lock,
+        has_one_writer: false,
     };
+    let (own, loaded) = match text.contains("LW_DESCRIBE") {
+        true if !named.is_empty() => return Err(SourceError::Described { path: shown }),
+        true => {
+            let own = locks::Own {
+                lock: load_described(&path, &shown)?,
+                kind: Kind::Lock,
+                functions: None,
+            };
+            (own, loaded)
+        }
+        false => load_as_it_stands(&path, &shown, &text, loaded)?,
+    };
+    let name = own.lock.name();
+    locks::add(own);
     assert!(LOADED.set(loaded).is_ok(), "one source is loaded");
-    Ok(lock.name())
+    Ok(name)
 }
 
 /// Loads a lock that `LW_DESCRIBE()` describes.
@@ -262,13 +285,16 @@ unsafe extern "C" fn never_reads(_: *mut c_void) -> bool {
     false
 }
 
-/// Loads a lock whose functions are found by their names, and returns it with these in words.
+/// The readers of a seqlock do not acquire it; nobody calls this one.
+unsafe extern "C" fn never_acquires(_: *mut c_void) {}
+
+/// Loads a lock, or another object, whose functions are found by their names, and adds what it is to `loaded`.
 fn load_as_it_stands(
     path: &Path,
     shown: &str,
     text: &str,
-    named: &[Named],
-) -> Result<(&'static LockType, String), SourceError> {
+    loaded: Loaded,
+) -> Result<(locks::Own, Loaded), SourceError> {
     let directory = tempfile::tempdir().map_err(SourceError::Headers)?;
     let compiler = Compiler::new(path, directory.path())?;
     let mut command = compiler.command();
@@ -281,7 +307,7 @@ fn load_as_it_stands(
         &String::from_utf8_lossy(&preprocessed),
         &path.to_string_lossy(),
     );
-    let lock = Lock::find(shown, text, &functions, named)?;
+    let lock = Lock::find(shown, text, &functions, &loaded.named)?;
     let ending = if compiler.is_cpp { "cc" } else { "c" };
     let main = directory.path().join(format!("source.{ending}"));
     let new = if compiler.is_cpp {
@@ -305,12 +331,20 @@ fn load_as_it_stands(
         directory.path(),
     )?;
     let function = |name: &str| library.symbol::<*mut c_void>(&format!("lw_source_{name}"));
-    let initialise = function("init");
-    library.finish(shown, initialise)?;
+    let kind = lock.kind().expect("it is complete");
+    // SAFETY: the glue defines these functions with these types.
+    let makes = unsafe {
+        Makes {
+            lock: function("init").map(|f| std::mem::transmute::<*const *mut c_void, _>(f)),
+            cond: function("cond_init").map(|f| std::mem::transmute::<*const *mut c_void, _>(f)),
+            counts: kind == Kind::Semaphore,
+        }
+    };
+    library.finish(shown, &makes)?;
     // SAFETY: the constant that the glue defines.
-    let [size, node_size] = unsafe {
+    let [size, node_size, cond_size] = unsafe {
         *library
-            .symbol::<[c_ulong; 2]>("lw_source_sizes")
+            .symbol::<[c_ulong; 3]>("lw_source_sizes")
             .expect("defined")
     };
     let stem = path
@@ -334,33 +368,58 @@ fn load_as_it_stands(
         true => "; with the operations of Linux, whose model is --memory lkmm",
         false => "",
     };
-    let summary = lock.summary() + kernel;
+    let loaded = Loaded {
+        summary: Some(lock.summary() + kernel),
+        has_trylock: lock.can_be_tried(),
+        kind,
+        has_one_writer: lock.has_one_writer(),
+        ..loaded
+    };
+    let is_seqlock = kind == Kind::Seqlock;
     // SAFETY: the glue defines these functions with these types.
-    let lock = unsafe {
+    let (lock, functions) = unsafe {
         use std::mem::transmute;
         type Symbol = *const *mut c_void;
         let get = |role: Role| function(&role.to_string());
-        LockType {
+        let of = |role: Option<Role>| role.and_then(get);
+        let functions = Functions {
+            read_begin: get(Role::ReadBegin).map(|f| transmute(f)),
+            read_retry: get(Role::ReadRetry).map(|f| transmute(f)),
+            wait: get(Role::Wait).map(|f| transmute(f)),
+            signal: get(Role::Signal).map(|f| transmute(f)),
+            broadcast: get(Role::Broadcast).map(|f| transmute(f)),
+        };
+        let lock = LockType {
             name: constant(&name),
             summary: constant(""),
             origin: constant(shown),
             tunables: std::ptr::null(),
-            size: size as usize,
+            size: size.max(cond_size) as usize,
             node_size: node_size as usize,
             traits: 0 as c_uint,
             unlocked: 0,
-            lock: transmute::<Symbol, LockFn>(get(Role::Lock).expect("found")),
-            try_lock: get(Role::TryLock).map_or(never, |f| transmute(f)),
-            unlock: transmute::<Symbol, UnlockFn>(get(Role::Unlock).expect("found")),
+            lock: transmute::<Symbol, LockFn>(of(lock.acquires()).expect("found")),
+            try_lock: of(lock.tries()).map_or(never, |f| transmute(f)),
+            unlock: transmute::<Symbol, UnlockFn>(of(lock.releases()).expect("found")),
             lock_limited: None,
-            read_lock: get(Role::ReadLock).map(|f| transmute(f)),
+            read_lock: match is_seqlock {
+                true => Some(never_acquires),
+                false => get(Role::ReadLock).map(|f| transmute(f)),
+            },
             read_try_lock: get(Role::ReadLock)
                 .map(|_| get(Role::ReadTryLock).map_or(never_reads as _, |f| transmute(f))),
             read_unlock: get(Role::ReadUnlock).map(|f| transmute(f)),
             read_lock_limited: None,
-        }
+        };
+        (lock, functions)
     };
-    Ok((Box::leak(Box::new(lock)), summary))
+    let own = locks::Own {
+        lock: Box::leak(Box::new(lock)),
+        kind,
+        functions: matches!(kind, Kind::Seqlock | Kind::Cond)
+            .then(|| &*Box::leak(Box::new(functions))),
+    };
+    Ok((own, loaded))
 }
 
 /// Compiles and loads a source behind a prelude, and returns the main part of what it has, which is a
@@ -381,8 +440,66 @@ pub(crate) fn load(path: &Path, shown: &str, prelude: &str) -> Result<*const c_v
         path,
         directory.path(),
     )?;
-    library.finish(shown, None)?;
+    library.finish(shown, &Makes::default())?;
     Ok(library.contents().main)
+}
+
+/// The functions by which a source makes objects of memory, before the check.
+#[derive(Default)]
+struct Makes {
+    /// It makes a lock, or a semaphore with so many tokens.
+    lock: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, c_ulong)>,
+    /// It makes a condition variable.
+    cond: Option<unsafe extern "C" fn(*mut c_void)>,
+    /// The lock is a semaphore.
+    counts: bool,
+}
+
+impl Makes {
+    /// Makes all locks of a check. `globals`: the static variables.
+    fn start(&self, tokens: usize, globals: &std::ops::Range<usize>) -> Start {
+        lost::initialises(true);
+        let locks = std::array::from_fn(|i| {
+            let lock = layout::lock(i) as *mut c_void;
+            // SAFETY: memory is mapped there.
+            unsafe {
+                lock.cast::<u8>().write_bytes(0, layout::LOCK_STRIDE);
+                match (self.cond, self.lock) {
+                    (Some(make), _) if i == LW_CHECK_COND => make(lock),
+                    (_, Some(make)) => make(lock, std::ptr::null_mut(), tokens as c_ulong),
+                    _ => {}
+                }
+            }
+            bytes(layout::lock(i)..layout::lock(i) + layout::LOCK_STRIDE)
+        });
+        lost::initialises(false);
+        let is_made = self.lock.is_some() || self.cond.is_some();
+        Start {
+            globals: bytes(globals.clone()),
+            locks: is_made.then_some(locks),
+        }
+    }
+
+    /// What memory may hold at the start: for one token, or for each number of tokens if that differs.
+    fn starts(&self, globals: &std::ops::Range<usize>) -> Vec<Start> {
+        let before = bytes(globals.clone());
+        let most = if self.counts { MOST_TOKENS } else { 1 };
+        let mut starts = Vec::new();
+        for tokens in 1..=most {
+            if tokens > 1 {
+                // SAFETY: the memory from which these bytes are; the source may write to it.
+                unsafe {
+                    let to = globals.start as *mut u8;
+                    to.copy_from_nonoverlapping(before.as_ptr(), before.len());
+                }
+            }
+            starts.push(self.start(tokens, globals));
+        }
+        if starts.iter().all(|start| *start == starts[0]) {
+            starts.truncate(1);
+        }
+        starts
+    }
 }
 
 /// A library that a source was compiled to. Its code and constants stay for as long as the program runs.
@@ -412,12 +529,8 @@ impl Compiled {
         unsafe { &*contents }
     }
 
-    /// Makes its operations and its memory those of the check. `initialise`: the function that makes a lock.
-    fn finish(
-        &self,
-        shown: &str,
-        initialise: Option<*const *mut c_void>,
-    ) -> Result<(), SourceError> {
+    /// Makes its operations and its memory those of the check.
+    fn finish(&self, shown: &str, makes: &Makes) -> Result<(), SourceError> {
         let file = fs::read(&self.path).map_err(SourceError::Headers)?;
         let elf: ElfFile64<Endianness> = ElfFile64::parse(&*file)
             .map_err(|error| SourceError::Headers(io::Error::other(error)))?;
@@ -473,20 +586,7 @@ impl Compiled {
                 to.copy_from_nonoverlapping(of_locals.as_ptr(), of_locals.len());
             }
         }
-        let locks = initialise.map(|initialise| {
-            lost::initialises(true);
-            let locks = std::array::from_fn(|i| {
-                // SAFETY: the glue defines it so.
-                let initialise: unsafe extern "C" fn(*mut c_void, *mut c_void) =
-                    unsafe { std::mem::transmute(initialise) };
-                let lock = layout::lock(i);
-                // SAFETY: memory is mapped there.
-                unsafe { initialise(lock as *mut c_void, std::ptr::null_mut()) };
-                bytes(lock..lock + layout::LOCK_STRIDE)
-            });
-            lost::initialises(false);
-            locks
-        });
+        let starts = makes.starts(&globals);
         let names = elf
             .symbols()
             .filter(|symbol| symbol.kind() == SymbolKind::Data);
@@ -500,11 +600,10 @@ impl Compiled {
         });
         image::set(Image {
             names: names.collect(),
-            of_globals: bytes(globals.clone()),
             globals,
             module: module_at(base),
             of_locals,
-            locks,
+            starts,
         });
         Ok(())
     }
@@ -616,6 +715,21 @@ pub fn loaded_options() -> Option<String> {
 /// Whether the lock of the source that was loaded can be tried.
 pub fn loaded_has_trylock() -> bool {
     LOADED.get().is_some_and(|loaded| loaded.has_trylock)
+}
+
+/// What the source that was loaded has, if there is one.
+pub fn loaded_kind() -> Option<Kind> {
+    LOADED.get().map(|loaded| loaded.kind)
+}
+
+/// Whether its semaphore is told the number of its tokens.
+pub fn loaded_has_tokens() -> bool {
+    image::has_tokens()
+}
+
+/// Whether its seqlock has no lock between writers.
+pub fn loaded_has_one_writer() -> bool {
+    LOADED.get().is_some_and(|loaded| loaded.has_one_writer)
 }
 
 /// The functions of the source that was loaded, in words, if it does not describe its lock.

@@ -14,6 +14,13 @@ pub enum Violation {
         /// The thread that has acquired the lock too.
         other: usize,
     },
+    /// More threads have passed a semaphore than it has tokens.
+    Tokens {
+        /// The thread that has passed it.
+        thread: usize,
+        /// The number of tokens, which other threads have.
+        tokens: u8,
+    },
     /// Nothing orders two accesses to the protected data.
     DataRace {
         /// The thread with the later access.
@@ -99,6 +106,7 @@ impl Violation {
     pub fn name(&self) -> &'static str {
         match self {
             Self::MutualExclusion { .. } => "mutual_exclusion",
+            Self::Tokens { .. } => "tokens",
             Self::DataRace { .. } | Self::Race { .. } => "data_race",
             Self::Deadlock { .. } => "deadlock",
             Self::Livelock => "livelock",
@@ -122,6 +130,13 @@ impl fmt::Display for Violation {
                 f,
                 "mutual exclusion: thread {other} has acquired the lock while thread {holder} holds it"
             ),
+            Self::Tokens { thread, tokens } => {
+                write!(f, "semaphore: thread {thread} has passed it while ")?;
+                match tokens {
+                    1 => f.write_str("another thread has its only token"),
+                    n => write!(f, "{n} others have its {n} tokens"),
+                }
+            }
             Self::DataRace { thread } => write!(
                 f,
                 "data race: nothing orders the access of thread {thread} to the protected data after the access before it"

@@ -790,6 +790,242 @@ fn a_file_with_readers_is_checked_with_writers_alone_too() {
     assert_eq!(check["complete"], true);
 }
 
+/// For each check of a file, the promise that is broken, or `none`.
+fn found_in(file: &str, options: &[&str]) -> Vec<String> {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("own.c"), file).unwrap();
+    let mut check = support::lockworks(&[&["check", "own.c", "--json"], options].concat());
+    let output = check.current_dir(directory.path()).output().unwrap();
+    let checks: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
+    let checks = match checks {
+        Value::Array(checks) => checks,
+        one => vec![one],
+    };
+    let name = |check: &Value| {
+        assert!(
+            check["complete"] == true || check["violations"] == 1,
+            "{check}"
+        );
+        check["violation"]["name"]
+            .as_str()
+            .unwrap_or("none")
+            .to_owned()
+    };
+    checks.iter().map(name).collect()
+}
+
+/// As many threads pass it as `init` says, and a thread that waits is woken.
+#[test]
+fn a_semaphore_is_checked_with_one_token_and_with_two() {
+    let text = "#include <stdatomic.h>\n#include <unistd.h>\n#include <sys/syscall.h>\n#include <linux/futex.h>
+        struct sem { atomic_uint n; };
+        void sem_init(struct sem *s, int shared, unsigned n) { (void)shared; s->n = n; }
+        void sem_wait(struct sem *s)
+        {
+            for (;;) {
+                unsigned n = s->n;
+                if (n == 0) syscall(SYS_futex, &s->n, FUTEX_WAIT, 0, 0, 0, 0);
+                else if (atomic_compare_exchange_strong(&s->n, &n, n - 1)) return;
+            }
+        }
+        void sem_post(struct sem *s) { s->n++; syscall(SYS_futex, &s->n, FUTEX_WAKE, 1, 0, 0, 0); }";
+    assert_eq!(found_in(text, &[]), ["none", "none"]);
+    assert_eq!(
+        found_in(
+            text,
+            &["--tokens", "3", "--threads", "4", "--acquisitions", "1"]
+        ),
+        ["none"]
+    );
+    let looks_first = "else if (atomic_compare_exchange_strong(&s->n, &n, n - 1)) return;";
+    let races = text.replace(looks_first, "else { s->n--; return; }");
+    assert_eq!(found_in(&races, &[]), ["tokens", "tokens"]);
+    let wakes = "s->n++; syscall(SYS_futex, &s->n, FUTEX_WAKE, 1, 0, 0, 0);";
+    assert_eq!(
+        found_in(&text.replace(wakes, "s->n++;"), &[]),
+        ["deadlock", "deadlock"]
+    );
+    let one_more = text.replace("s->n = n;", "s->n = n + (n == 2);");
+    assert_eq!(found_in(&one_more, &[]), ["none", "tokens"]);
+    // A count that the file gives.
+    let own = text.replace(
+        "struct sem *s, int shared, unsigned n) { (void)shared; s->n = n; }",
+        "struct sem *s) { s->n = 2; }",
+    );
+    assert_eq!(found_in(&own, &["--threads", "3"]), ["tokens"]);
+    assert_eq!(
+        found_in(&own, &["--threads", "3", "--tokens", "2"]),
+        ["none"]
+    );
+    let other = text
+        .replace("sem_wait", "P")
+        .replace("sem_post", "V")
+        .replace("sem_init", "begin");
+    let named = ["--functions", "init=begin"];
+    assert_eq!(found_in(&other, &named), ["none", "none"]);
+    assert_refused(
+        &["--lock", "mcs", "--tokens", "2"],
+        &["mcs", "no semaphore"],
+    );
+    let cpp = "#include <atomic>
+        class semaphore { std::atomic<int> n; public: explicit semaphore(int n) : n(n) {}
+        void acquire() { for (;;) { int was = n; if (was > 0 && n.compare_exchange_strong(was, was - 1)) return; } }
+        void release() { n++; } };";
+    let (checks, _) = check_file("semaphore.cc", cpp, &[], 0);
+    assert_eq!(checks.as_array().unwrap().len(), 2);
+    check_file("semaphore.cc", &cpp.replace("n(n)", "n(n + 1)"), &[], 1);
+}
+
+/// A reader accepts no write of which it has seen a part.
+#[test]
+fn a_seqlock_is_checked_with_a_writer_and_readers() {
+    let text = "#include <stdatomic.h>
+        struct seq { atomic_uint n; };
+        void seq_write_begin(struct seq *s)
+        {
+            unsigned n = atomic_load_explicit(&s->n, memory_order_relaxed);
+            atomic_store_explicit(&s->n, n + 1, memory_order_relaxed);
+            atomic_thread_fence(memory_order_release);
+        }
+        void seq_write_end(struct seq *s)
+        {
+            unsigned n = atomic_load_explicit(&s->n, memory_order_relaxed);
+            atomic_store_explicit(&s->n, n + 1, memory_order_release);
+        }
+        unsigned seq_read_begin(const struct seq *s)
+        {
+            unsigned n;
+            while ((n = atomic_load_explicit(&s->n, memory_order_acquire)) & 1) ;
+            return n;
+        }
+        int seq_read_retry(const struct seq *s, unsigned n)
+        {
+            atomic_thread_fence(memory_order_acquire);
+            return atomic_load_explicit(&s->n, memory_order_relaxed) != n;
+        }";
+    assert_eq!(found_in(text, &[]), ["none"]);
+    for (from, to) in [
+        ("atomic_thread_fence(memory_order_release);", ""),
+        ("atomic_thread_fence(memory_order_acquire);", ""),
+        ("n + 1, memory_order_release", "n + 1, memory_order_relaxed"),
+        (
+            "while ((n = atomic_load_explicit(&s->n, memory_order_acquire)) & 1) ;",
+            "n = s->n;",
+        ),
+    ] {
+        assert!(text.contains(from), "{from}");
+        assert_eq!(
+            found_in(&text.replace(from, to), &[]),
+            ["promise"],
+            "{from}"
+        );
+    }
+    // It has no lock between writers; one that has is checked with writers alone, too.
+    assert_eq!(found_in(text, &["--readers", "0"]), ["mutual_exclusion"]);
+    let named = "write_begin=w,write_end=x,read_begin=r,read_retry=!s";
+    let other = text
+        .replace("seq_write_begin", "w")
+        .replace("seq_write_end", "x")
+        .replace("seq_read_begin", "r")
+        .replace("seq_read_retry", "s")
+        .replace("!= n", "== n");
+    assert_eq!(found_in(&other, &["--functions", named]), ["none"]);
+    let linux = "#include <linux/atomic.h>
+        struct seq { unsigned n; atomic_t held; };
+        void write_seqlock(struct seq *s)
+        { while (atomic_xchg_acquire(&s->held, 1)) cpu_relax(); WRITE_ONCE(s->n, s->n + 1); smp_mb(); }
+        void write_sequnlock(struct seq *s)
+        { smp_store_release(&s->n, s->n + 1); atomic_set_release(&s->held, 0); }
+        unsigned read_seqbegin(struct seq *s)
+        { unsigned n; while ((n = smp_load_acquire(&s->n)) & 1) cpu_relax(); return n; }
+        int read_seqretry(struct seq *s, unsigned n) { smp_mb(); return READ_ONCE(s->n) != n; }";
+    assert_eq!(found_in(linux, &[]), ["none", "none"]);
+    let unlocked = linux.replace("while (atomic_xchg_acquire(&s->held, 1)) cpu_relax();", "");
+    assert_eq!(found_in(&unlocked, &[])[1], "data_race");
+}
+
+/// No wake-up is lost, all are woken by a broadcast, and a waiter returns with the mutex.
+#[test]
+fn a_condition_variable_is_checked_with_its_mutex() {
+    let text = "#include <stdatomic.h>\n#include <limits.h>\n#include <unistd.h>
+        #include <sys/syscall.h>\n#include <linux/futex.h>
+        #define FUTEX(...) syscall(SYS_futex, &c->n, __VA_ARGS__, 0, 0, 0)
+        typedef struct { atomic_int held; } mutex_t;
+        typedef struct { atomic_uint n; } cond_t;
+        void mutex_init(mutex_t *m) { m->held = 0; }
+        void cond_init(cond_t *c) { c->n = 7; }
+        void mutex_lock(mutex_t *m) { while (atomic_exchange(&m->held, 1)) ; }
+        void mutex_unlock(mutex_t *m) { atomic_store(&m->held, 0); }
+        void cond_wait(cond_t *c, mutex_t *m)
+        {
+            unsigned n = c->n;
+            mutex_unlock(m);
+            FUTEX(FUTEX_WAIT, n);
+            mutex_lock(m);
+        }
+        void cond_signal(cond_t *c) { c->n++; FUTEX(FUTEX_WAKE, 1); }
+        void cond_broadcast(cond_t *c) { c->n++; FUTEX(FUTEX_WAKE, INT_MAX); }";
+    assert_eq!(found_in(text, &[]), ["none", "none"]);
+    for (from, to, found) in [
+        // It looks too late.
+        (
+            "unsigned n = c->n;\n            mutex_unlock(m);",
+            "mutex_unlock(m); unsigned n = c->n;",
+            "deadlock",
+        ),
+        (
+            "FUTEX(FUTEX_WAKE, INT_MAX);",
+            "FUTEX(FUTEX_WAKE, 1);",
+            "deadlock",
+        ),
+        (
+            "FUTEX(FUTEX_WAIT, n);\n            mutex_lock(m);",
+            "FUTEX(FUTEX_WAIT, n);",
+            "mutual_exclusion",
+        ),
+        ("mutex_unlock(m);\n            FUTEX", "FUTEX", "livelock"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let broken = found_in(&text.replace(from, to), &[]);
+        assert_eq!(broken.last().unwrap(), found, "{from}");
+    }
+    let other = text
+        .replace("cond_wait", "doze")
+        .replace("cond_signal", "one")
+        .replace("cond_broadcast", "all");
+    let named = [
+        "--functions",
+        "wait=doze,signal=one,broadcast=all,lock=mutex_lock",
+    ];
+    assert_eq!(found_in(&other, &named), ["none", "none"]);
+    assert_eq!(
+        found_in(text, &["--functions", "lock=mutex_lock"]),
+        ["none"]
+    );
+    let error = |text: &str, options: &[&str]| check_file("own.c", text, options, 2).1;
+    let unlocked = text.replace(
+        "mutex_lock(mutex_t *m) { while (atomic_exchange(&m->held, 1)) ; }",
+        "mutex_grab(mutex_t *m) {}",
+    );
+    let unlocked = unlocked.replace("mutex_lock(m);", "");
+    let found = error(&unlocked, &[]);
+    assert!(
+        found.contains("cond_wait()") && found.contains("'mutex_t *'"),
+        "{found}"
+    );
+    let found = error(text, &["--nesting", "1"]);
+    assert!(found.contains("ask for nesting 0"), "{found}");
+    let found = error(
+        text,
+        &["--functions", "lock=mutex_lock,read_begin=cond_init"],
+    );
+    assert!(
+        found.contains("read_begin=cond_init is no function of a lock"),
+        "{found}"
+    );
+}
+
 /// The operations of Linux, whose plain initialisation of a node is no race, and a node that a function makes.
 #[test]
 fn a_lock_in_the_operations_of_linux_is_checked() {

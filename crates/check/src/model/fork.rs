@@ -68,7 +68,7 @@ impl<const N: usize> Model<'_, N> {
         let unlocked = self.config.unlocked(self.subject.lock());
         let cells = self.cells.cells.iter();
         for cell in cells.filter(|cell| cell.region == Region::Lock(0)) {
-            let value = initial(unlocked, cell);
+            let value = initial(unlocked, self.config.tokens, cell);
             match cell.place {
                 Place::Private { number, .. } => state.private[usize::from(number)] = value,
                 Place::Shared { number } if self.weak() => state.reset(number.into(), value),

@@ -8,6 +8,7 @@ use crate::headers;
 use crate::layout::{self, Region};
 use crate::locks;
 use crate::site::OperationKind;
+use crate::source::Kind;
 use crate::violation::Violation;
 
 use super::{
@@ -106,12 +107,16 @@ impl<const N: usize> Model<'_, N> {
         lock: usize,
         as_reader: bool,
     ) -> Result<(), Stop> {
-        let holder = (0..state.threads.len()).find(|other| {
+        let mut holders = (0..state.threads.len()).filter(|other| {
             let attributes = self.local(state.threads[*other].local).attributes;
             let reading = if as_reader { 0 } else { attributes.reading };
             *other != thread && (attributes.holding | reading) & 1 << lock != 0
         });
-        if let Some(holder) = holder {
+        let tokens = self.config.tokens.max(1);
+        if let Some(holder) = holders.nth(usize::from(tokens) - 1) {
+            if locks::kind(self.subject.lock()) == Kind::Semaphore {
+                return Err(Violation::Tokens { thread, tokens }.into());
+            }
             return Err(Violation::MutualExclusion {
                 holder,
                 other: thread,

@@ -8,7 +8,54 @@ use std::str::FromStr;
 use super::SourceError;
 use crate::layout::{LENT, LENT_STRIDE};
 
-/// What a function of a lock does.
+/// An object of a source, which has threads of a check to suit it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A lock, with readers or without.
+    Lock,
+    /// As many threads pass it as it has tokens.
+    Semaphore,
+    /// Its readers try again if a writer has been there.
+    Seqlock,
+    /// A condition variable, with a mutex of the source.
+    Cond,
+}
+
+impl Kind {
+    /// What its functions do.
+    fn roles(self) -> &'static [Role] {
+        use Role::*;
+        match self {
+            Self::Lock => &[
+                Lock,
+                TryLock,
+                Unlock,
+                ReadLock,
+                ReadTryLock,
+                ReadUnlock,
+                Init,
+            ],
+            Self::Semaphore => &[Wait, TryWait, Post, Init],
+            Self::Seqlock => &[
+                Lock, Unlock, WriteBegin, WriteEnd, ReadBegin, ReadRetry, Init,
+            ],
+            Self::Cond => &[Lock, Unlock, Init, Wait, Signal, Broadcast, CondInit],
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lock => "lock",
+            Self::Semaphore => "semaphore",
+            Self::Seqlock => "seqlock",
+            Self::Cond => "condition variable",
+        })
+    }
+}
+
+/// What a function of a lock, or of another object, does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// It acquires the lock, alone.
@@ -25,11 +72,31 @@ pub enum Role {
     ReadUnlock,
     /// It makes a lock of memory.
     Init,
+    /// It begins a write, which a reader of a seqlock may miss.
+    WriteBegin,
+    /// It ends that.
+    WriteEnd,
+    /// It begins a read, and returns what the end needs.
+    ReadBegin,
+    /// It says whether to read again.
+    ReadRetry,
+    /// It takes a token of a semaphore. Of a condition variable: it waits without the lock.
+    Wait,
+    /// It tries to take a token.
+    TryWait,
+    /// It gives a token.
+    Post,
+    /// It wakes a waiter of a condition variable.
+    Signal,
+    /// It wakes all of them.
+    Broadcast,
+    /// It makes a condition variable of memory.
+    CondInit,
 }
 
 /// The name of each role on the command line, and the ends of the names of its functions, without
 /// underscores. The longest end of a name counts.
-const ROLES: [(Role, &str, &[&str]); 7] = [
+const ROLES: [(Role, &str, &[&str]); 17] = [
     (
         Role::Lock,
         "lock",
@@ -45,9 +112,8 @@ const ROLES: [(Role, &str, &[&str]); 7] = [
             "lockexclusive",
             "downwrite",
             "wlock",
+            "writeseqlock",
             "enter",
-            "down",
-            "wait",
         ],
     ),
     (
@@ -67,9 +133,6 @@ const ROLES: [(Role, &str, &[&str]); 7] = [
             "trylockexclusive",
             "downwritetrylock",
             "tryenter",
-            "downtrylock",
-            "trydown",
-            "trywait",
         ],
     ),
     (
@@ -87,9 +150,8 @@ const ROLES: [(Role, &str, &[&str]); 7] = [
             "unlockexclusive",
             "upwrite",
             "wunlock",
+            "writesequnlock",
             "leave",
-            "up",
-            "post",
             "exit",
         ],
     ),
@@ -143,6 +205,59 @@ const ROLES: [(Role, &str, &[&str]); 7] = [
         ],
     ),
     (Role::Init, "init", &["init", "initialize", "initialise"]),
+    (
+        Role::WriteBegin,
+        "write_begin",
+        &[
+            "writebegin",
+            "beginwrite",
+            "writeseqcountbegin",
+            "writeseqbegin",
+        ],
+    ),
+    (
+        Role::WriteEnd,
+        "write_end",
+        &["writeend", "endwrite", "writeseqcountend", "writeseqend"],
+    ),
+    (
+        Role::ReadBegin,
+        "read_begin",
+        &[
+            "readbegin",
+            "beginread",
+            "readseqcountbegin",
+            "readseqbegin",
+        ],
+    ),
+    (
+        Role::ReadRetry,
+        "read_retry",
+        &[
+            "readretry",
+            "retryread",
+            "readseqcountretry",
+            "readseqretry",
+        ],
+    ),
+    (Role::Wait, "wait", &["wait", "down"]),
+    (
+        Role::TryWait,
+        "trywait",
+        &["trywait", "trydown", "downtrylock"],
+    ),
+    (Role::Post, "post", &["post", "up"]),
+    (
+        Role::Signal,
+        "signal",
+        &["signal", "notify", "notifyone", "wakeone"],
+    ),
+    (
+        Role::Broadcast,
+        "broadcast",
+        &["broadcast", "notifyall", "signalall", "wakeall"],
+    ),
+    (Role::CondInit, "cond_init", &[]),
 ];
 
 impl fmt::Display for Role {
@@ -201,6 +316,12 @@ impl fmt::Display for Named {
 
 /// The role and the beginning of a function's name.
 fn role(name: &str) -> Option<(Role, String)> {
+    // As Dijkstra has them.
+    match name.rsplit('_').next() {
+        Some("P") => return Some((Role::Wait, name[..name.len() - 1].to_lowercase())),
+        Some("V") => return Some((Role::Post, name[..name.len() - 1].to_lowercase())),
+        _ => {}
+    }
     let plain: String = name
         .chars()
         .filter(|c| *c != '_')
@@ -506,8 +627,18 @@ pub(super) fn functions(text: &str, own: &str) -> Vec<Function> {
     found
 }
 
-/// The functions of a lock.
-#[derive(Debug, Default)]
+/// The parameters of the function that makes an object of memory: the last one is for a semaphore.
+const INIT: &str = "void *lock, void *node, unsigned long count";
+
+/// Makes objects of C++: by the constructor with a count if there is one and `0` asks for it, else by that
+/// without parameters.
+const MAKE_IN_CPP: &str = "template <class T> static T lw_zero() { return T(); }\n\
+    template <class T> static auto lw_make(void *to, unsigned long n, int) -> decltype(new T((int)n), void())\n\
+    { new (to) T((int)n); }\n\
+    template <class T> static void lw_make(void *to, unsigned long, long) { new (to) T(); }\n";
+
+/// The functions of a lock, or of another object.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Lock {
     functions: BTreeMap<Role, Function>,
     zero_succeeds: Vec<Role>,
@@ -517,10 +648,103 @@ pub(super) struct Lock {
     node_init: Option<Function>,
 }
 
+/// Whether a parameter is the address of something.
+fn is_pointer(parameter: &str) -> bool {
+    parameter.ends_with(['*', '&'])
+}
+
+/// The object that a function is about: its class, or what its first pointer is to.
+fn object(function: &Function) -> Option<String> {
+    match &function.class {
+        Some(class) => Some(format!("{}{class} *", function.scope)),
+        None => function.parameters.iter().find(|p| is_pointer(p)).cloned(),
+    }
+}
+
 impl Lock {
-    fn is_complete(&self) -> bool {
+    fn has(&self, role: Role) -> bool {
+        self.functions.contains_key(&role)
+    }
+
+    fn first(&self, roles: &[Role]) -> Option<Role> {
+        roles.iter().copied().find(|role| self.has(*role))
+    }
+
+    /// The function that acquires, that tries to, and that releases.
+    pub(super) fn acquires(&self) -> Option<Role> {
+        match self.kind() {
+            Some(Kind::Cond) => self.first(&[Role::Lock]),
+            _ => self.first(&[Role::Lock, Role::WriteBegin, Role::Wait]),
+        }
+    }
+
+    pub(super) fn tries(&self) -> Option<Role> {
+        self.first(&[Role::TryLock, Role::TryWait])
+    }
+
+    pub(super) fn releases(&self) -> Option<Role> {
+        self.first(&[Role::Unlock, Role::WriteEnd, Role::Post])
+    }
+
+    /// Whether an option tries the lock.
+    pub(super) fn can_be_tried(&self) -> bool {
+        self.tries().is_some() || self.has(Role::ReadTryLock)
+    }
+
+    /// What the functions make, if nothing is missing.
+    pub(super) fn kind(&self) -> Option<Kind> {
+        let has = |role| self.has(role);
+        let writes =
+            has(Role::Lock) && has(Role::Unlock) || has(Role::WriteBegin) && has(Role::WriteEnd);
+        let waits_for_cond = self.functions.get(&Role::Wait).is_some_and(|wait| {
+            let pointers = wait.parameters.iter().filter(|p| is_pointer(p)).count();
+            pointers + usize::from(wait.class.is_some()) > 1
+        });
+        let wakes = has(Role::Signal) || has(Role::Broadcast);
+        if writes && has(Role::ReadBegin) && has(Role::ReadRetry) {
+            Some(Kind::Seqlock)
+        } else if waits_for_cond && wakes {
+            Some(Kind::Cond)
+        } else if has(Role::Lock) && has(Role::Unlock) {
+            Some(Kind::Lock)
+        } else if has(Role::Wait) && has(Role::Post) {
+            Some(Kind::Semaphore)
+        } else {
+            None
+        }
+    }
+
+    /// Gives the functions of a semaphore with the names of a lock or condition variable their own roles.
+    /// `key`: that of the functions.
+    fn name_semaphore(&mut self, key: &str) {
+        let key = key.to_lowercase();
+        let is_semaphore =
+            key.contains("sem") && !key.contains("rwsem") && !self.has(Role::ReadLock);
+        let mut becomes = |from, to| {
+            if let Some(function) = self.functions.remove(&from) {
+                self.functions.entry(to).or_insert(function);
+            }
+        };
+        if is_semaphore {
+            becomes(Role::Lock, Role::Wait);
+            becomes(Role::Unlock, Role::Post);
+            becomes(Role::TryLock, Role::TryWait);
+        }
         let has = |role| self.functions.contains_key(&role);
-        has(Role::Lock) && has(Role::Unlock)
+        let from = match self.kind() {
+            Some(_) => None,
+            None if has(Role::Wait) && has(Role::Signal) => Some(Role::Signal),
+            None if has(Role::Wait) && has(Role::Unlock) => Some(Role::Unlock),
+            None => None,
+        };
+        if let Some(function) = from.and_then(|role| self.functions.remove(&role)) {
+            self.functions.insert(Role::Post, function);
+        }
+    }
+
+    /// Whether it has a lock between its writers, or else only one writer.
+    pub(super) fn has_one_writer(&self) -> bool {
+        self.kind() == Some(Kind::Seqlock) && !self.has(Role::Lock)
     }
 
     fn names(&self) -> String {
@@ -551,6 +775,14 @@ impl Lock {
                 .entry(role)
                 .or_insert_with(|| function.clone());
         }
+        for (key, lock) in &mut locks {
+            lock.name_semaphore(key);
+        }
+        let mutexes: Vec<Self> = locks
+            .values()
+            .filter(|lock| lock.has(Role::Lock) && lock.has(Role::Unlock))
+            .cloned()
+            .collect();
         let mut given = BTreeMap::new();
         let mut initialiser = None;
         for name in named {
@@ -583,7 +815,19 @@ impl Lock {
         let mut found: Vec<Self> = match of_given {
             Some(key) => locks.remove(&key).into_iter().collect(),
             None => {
-                let complete = locks.into_iter().filter(|(_, lock)| lock.is_complete());
+                // A lock beside another object is a part of it. A file may wait for something, and wake it,
+                // without a condition variable.
+                let of = |(key, lock): &(String, Self)| {
+                    let wait = lock.functions.get(&Role::Wait);
+                    let kind = lock.kind();
+                    let of_wait = wait.and_then(object).unwrap_or_default().to_lowercase() + key;
+                    let is_named = ["cond", "cv"].iter().any(|word| of_wait.contains(word));
+                    kind.filter(|kind| *kind != Kind::Cond || is_named)
+                };
+                let kind = locks.clone().into_iter().filter_map(|lock| of(&lock)).max();
+                let complete = locks
+                    .into_iter()
+                    .filter(|lock| kind.is_some() && of(lock) == kind);
                 let is_own = |(_, lock): &(String, Self)| lock.functions.values().any(|f| f.is_own);
                 let (own, others): (Vec<_>, Vec<_>) = complete.partition(is_own);
                 let all = if own.is_empty() { others } else { own };
@@ -608,7 +852,16 @@ impl Lock {
         if found.len() > 1 {
             let locks: Vec<String> = found
                 .iter()
-                .map(|lock| format!("--functions lock={}", lock.functions[&Role::Lock].path()))
+                .filter_map(|lock| {
+                    let role = match lock.kind() {
+                        Some(Kind::Cond) => Some(Role::Wait),
+                        _ => lock.acquires(),
+                    }?;
+                    Some(format!(
+                        "--functions {role}={}",
+                        lock.functions[&role].path()
+                    ))
+                })
                 .collect();
             return Err(SourceError::TwoLocks {
                 path: path.to_owned(),
@@ -617,10 +870,31 @@ impl Lock {
         }
         let mut lock = found.pop().unwrap_or_default();
         lock.functions.extend(given);
+        lock.add_mutex(path, &mutexes)?;
+        let is_part = |role: Role| lock.kind().is_none_or(|kind| kind.roles().contains(&role));
+        if let (Some(kind), Some(other)) =
+            (lock.kind(), named.iter().find(|name| !is_part(name.role)))
+        {
+            return Err(SourceError::OtherRole {
+                path: path.to_owned(),
+                named: other.to_string(),
+                kind,
+            });
+        }
+        let kept = lock
+            .functions
+            .clone()
+            .into_iter()
+            .filter(|(role, _)| is_part(*role));
+        lock.functions = kept.collect();
+        if lock.has(Role::Lock) && lock.has(Role::Unlock) {
+            lock.functions
+                .retain(|role, _| !matches!(role, Role::WriteBegin | Role::WriteEnd));
+        }
         let zero_succeeds = named.iter().filter(|name| name.zero_succeeds);
         lock.zero_succeeds = zero_succeeds.map(|name| name.role).collect();
         lock.initialiser = initialiser;
-        match lock.is_complete() {
+        match lock.kind().is_some() {
             true => {
                 let (_, node) = lock.types();
                 let makes_node = |function: &&Function| {
@@ -642,47 +916,128 @@ impl Lock {
         }
     }
 
+    /// Adds the mutex of a condition variable: that of the type with which its wait function is called.
+    fn add_mutex(&mut self, path: &str, mutexes: &[Self]) -> Result<(), SourceError> {
+        if self.kind() != Some(Kind::Cond) {
+            return Ok(());
+        }
+        if let Some(init) = self.functions.remove(&Role::Init) {
+            self.functions.entry(Role::CondInit).or_insert(init);
+        }
+        if self.has(Role::Lock) && self.has(Role::Unlock) {
+            return Ok(());
+        }
+        let wait = &self.functions[&Role::Wait];
+        let mut pointers = wait.parameters.iter().filter(|p| is_pointer(p));
+        let of_wait = pointers.nth(usize::from(wait.class.is_none())).cloned();
+        let as_pointer = |text: &str| text.replace('&', "*");
+        let known = of_wait.as_deref().map(as_pointer);
+        let is_it = |mutex: &&Self| {
+            let of = object(&mutex.functions[&Role::Lock]);
+            of.as_deref().map(as_pointer) == known
+        };
+        let Some(mutex) = mutexes.iter().find(is_it) else {
+            return Err(SourceError::NoMutex {
+                path: path.to_owned(),
+                function: wait.path(),
+                parameter: of_wait.unwrap_or_default(),
+            });
+        };
+        for role in [Role::Lock, Role::Unlock, Role::Init] {
+            if let Some(function) = mutex.functions.get(&role) {
+                self.functions.entry(role).or_insert(function.clone());
+            }
+        }
+        Ok(())
+    }
+
     /// The functions in words.
     pub(super) fn summary(&self) -> String {
         let begins = match self.begins_with_zeros() {
             true => "; it begins as zeros",
             false => "",
         };
-        format!("{}{begins}", self.names().replace(',', ", "))
+        let what = match self.kind() {
+            None | Some(Kind::Lock) => String::new(),
+            Some(kind) => format!("of a {kind}, "),
+        };
+        format!("{what}{}{begins}", self.names().replace(',', ", "))
     }
 
     fn begins_with_zeros(&self) -> bool {
         let is_object = |function: &Function| function.class.is_some();
         self.initialiser.is_none()
-            && !self.functions.contains_key(&Role::Init)
+            && !self.has(Role::Init)
+            && !self.has(Role::CondInit)
             && !self.functions.values().any(is_object)
     }
 
     /// The type of the lock and of the node that a function gets, with `*` or `&`; for a method, of the
     /// object.
     fn types(&self) -> (Option<String>, Option<String>) {
-        let lock = &self.functions[&Role::Lock];
-        let is_pointer = |text: &&String| text.ends_with(['*', '&']);
-        let mut pointers = lock.parameters.iter().filter(is_pointer).cloned();
+        let lock = &self.functions[&self.acquires().expect("it is complete")];
+        let mut pointers = lock.parameters.iter().filter(|p| is_pointer(p)).cloned();
         match &lock.class {
             Some(class) => (Some(format!("{}{class} *", lock.scope)), pointers.next()),
             None => (pointers.next(), pointers.next()),
         }
     }
 
-    /// The C text that calls a function of the lock.
-    fn call(&self, path: &str, function: &Function) -> Result<String, SourceError> {
-        let (lock, node) = self.types();
-        let mut lock_is_given = function.class.is_some();
+    /// The type of a condition variable, likewise.
+    fn cond(&self) -> Option<String> {
+        let is_cond = self.kind() == Some(Kind::Cond);
+        is_cond
+            .then(|| object(&self.functions[&Role::Wait]))
+            .flatten()
+    }
+
+    /// Whether a function is about the condition variable, and not about its mutex.
+    fn is_of_cond(&self, role: Role) -> bool {
+        use Role::{Broadcast, CondInit, Signal, Wait};
+        self.kind() == Some(Kind::Cond) && matches!(role, Wait | Signal | Broadcast | CondInit)
+    }
+
+    /// The C text that calls a function. `zero`: what gives a value without bits of a type.
+    fn call(
+        &self,
+        path: &str,
+        role: Role,
+        zero: impl Fn(&str) -> String,
+    ) -> Result<String, SourceError> {
+        let function = &self.functions[&role];
+        let ((lock, node), cond) = (self.types(), self.cond());
+        let is_of_cond = self.is_of_cond(role);
+        let mut lock_is_given = function.class.is_some() && !is_of_cond;
+        let mut cond_is_given = function.class.is_some() || !is_of_cond;
+        let initialises = matches!(role, Role::Init | Role::CondInit);
+        // The count stands behind what else says how to make a semaphore.
+        let is_number = |parameter: &String| !is_pointer(parameter);
+        let count = function.parameters.iter().rposition(is_number);
         let mut arguments = Vec::new();
-        for parameter in &function.parameters {
+        for (i, parameter) in function.parameters.iter().enumerate() {
             let is = |known: &Option<String>| known.as_ref() == Some(parameter);
-            let what = if is(&lock) && !lock_is_given {
+            let what = if is(&cond) && !cond_is_given {
+                cond_is_given = true;
+                "cond"
+            } else if is(&lock) && !lock_is_given {
                 lock_is_given = true;
                 "lock"
+            } else if initialises {
+                if parameter.ends_with(['&', ')']) {
+                    return Err(SourceError::Argument {
+                        path: path.to_owned(),
+                        function: function.path(),
+                        parameter: parameter.clone(),
+                    });
+                }
+                arguments.push(match self.kind() {
+                    Some(Kind::Semaphore) if count == Some(i) => format!("({parameter})count"),
+                    _ => zero(parameter),
+                });
+                continue;
             } else if is(&node) || (is(&lock) && node.is_none()) {
                 "node"
-            } else if parameter.ends_with(['*', '&']) {
+            } else if is_pointer(parameter) {
                 return Err(SourceError::Parameter {
                     path: path.to_owned(),
                     function: function.path(),
@@ -694,18 +1049,23 @@ impl Lock {
                         .join(", "),
                 });
             } else {
-                "lw_check_thread_number()"
+                match role {
+                    Role::ReadRetry => "sequence",
+                    Role::Wait | Role::TryWait | Role::Post => "1",
+                    _ => "lw_check_thread_number()",
+                }
             };
             arguments.push(match (what, parameter.strip_suffix('&')) {
-                ("lock" | "node", Some(object)) => format!("*({object} *){what}"),
-                ("lock" | "node", None) => format!("({parameter}){what}"),
+                ("lock" | "node" | "cond", Some(object)) => format!("*({object} *){what}"),
+                ("lock" | "node" | "cond", None) => format!("({parameter}){what}"),
                 _ => what.to_owned(),
             });
         }
         let arguments = arguments.join(", ");
+        let on = if is_of_cond { "cond" } else { "lock" };
         Ok(match &function.class {
             Some(class) => format!(
-                "(({}{class} *)lock)->{}({arguments})",
+                "(({}{class} *){on})->{}({arguments})",
                 function.scope, function.name
             ),
             None => format!("{}({arguments})", function.path()),
@@ -729,7 +1089,14 @@ impl Lock {
             Some(of.trim_end().to_owned())
         };
         let (lock, node) = self.types();
-        let (lock, node) = (object(&lock), object(&node));
+        let (lock, node, cond) = (object(&lock), object(&node), object(&self.cond()));
+        let zero = |parameter: &str| match is_cpp {
+            true => format!("lw_zero<{parameter}>()"),
+            false => format!("({parameter}){{0}}"),
+        };
+        if is_cpp {
+            text.push_str(MAKE_IN_CPP);
+        }
         let mut own_node = "";
         if let (Some(init), Some(node)) = (&self.node_init, &node) {
             let local = if is_cpp {
@@ -749,9 +1116,9 @@ impl Lock {
             own_node = "node = lw_own(node); ";
         }
         for (role, function) in &self.functions {
-            let call = self.call(path, function);
+            let call = self.call(path, *role, zero);
             let (result, body) = match role {
-                Role::TryLock | Role::ReadTryLock => {
+                Role::TryLock | Role::TryWait | Role::ReadTryLock | Role::ReadRetry => {
                     let not = if self.zero_succeeds.contains(role) {
                         "!"
                     } else {
@@ -765,29 +1132,38 @@ impl Lock {
                         ),
                     )
                 }
-                Role::Init => {
+                Role::Init | Role::CondInit => {
                     // That of something else.
-                    let (lock, _) = self.types();
-                    if function.class.is_some() || function.parameters.first() != lock.as_ref() {
+                    let of = match role {
+                        Role::Init => self.types().0,
+                        _ => self.cond(),
+                    };
+                    let first = function.parameters.iter().find(|p| is_pointer(p));
+                    if function.class.is_some() || first != of.as_ref() {
                         continue;
                     }
-                    let call = call?;
-                    if let Some(parameter) = function.parameters.get(1) {
-                        return Err(SourceError::Argument {
-                            path: path.to_owned(),
-                            function: function.path(),
-                            parameter: parameter.clone(),
-                        });
-                    }
-                    ("void", format!("(void)({call});"))
+                    ("void", format!("(void)({});", call?))
                 }
+                Role::ReadBegin => (
+                    "unsigned long",
+                    format!(
+                        "unsigned long lw_done = (unsigned long)({}); lw_check_flush(); return lw_done;",
+                        call?
+                    ),
+                ),
                 _ => ("void", format!("(void)({}); lw_check_flush();", call?)),
             };
             let (parameters, own) = match role {
-                Role::ReadLock | Role::ReadTryLock | Role::ReadUnlock => {
+                Role::ReadLock | Role::ReadTryLock | Role::ReadUnlock | Role::ReadBegin => {
                     ("void *lock", "void *node = lw_check_lent_node(0); ")
                 }
-                Role::Init => ("void *lock, void *node", ""),
+                Role::ReadRetry => (
+                    "void *lock, unsigned long sequence",
+                    "void *node = lw_check_lent_node(0); (void)sequence; ",
+                ),
+                Role::Init => (INIT, "(void)count; "),
+                Role::CondInit => ("void *cond", "void *lock = 0, *node = 0; "),
+                role if self.is_of_cond(*role) => ("void *lock, void *node, void *cond", own_node),
                 _ => ("void *lock, void *node", own_node),
             };
             let _ = writeln!(
@@ -801,16 +1177,27 @@ impl Lock {
             (Some(initialiser), Some(lock)) => Some(format!(
                 "static {lock} lw_new = {initialiser}; *({lock} *)lock = lw_new;"
             )),
-            (None, Some(lock)) if is_cpp && !self.functions.contains_key(&Role::Init) => {
-                Some(format!("new (lock) {lock}();"))
+            (None, Some(lock)) if is_cpp && !self.has(Role::Init) => {
+                let counts = self.kind() == Some(Kind::Semaphore);
+                let nothing = if counts { "0" } else { "0l" };
+                Some(format!("lw_make<{lock}>(lock, count, {nothing});"))
             }
             _ => None,
         };
         if let Some(body) = own_init {
             let _ = writeln!(
                 text,
-                "{linkage}void lw_source_init(void *lock, void *node);\n\
-                 {linkage}void lw_source_init(void *lock, void *node) {{ (void)node; {body} }}"
+                "{linkage}void lw_source_init({INIT});\n\
+                 {linkage}void lw_source_init({INIT}) {{ (void)node; (void)count; {body} }}"
+            );
+        }
+        if let Some(cond) = cond
+            .as_ref()
+            .filter(|_| is_cpp && !self.has(Role::CondInit))
+        {
+            let _ = writeln!(
+                text,
+                "extern \"C\" void lw_source_cond_init(void *cond) {{ lw_make<{cond}>(cond, 0, 0l); }}"
             );
         }
         let size = |of: Option<String>, none: u32| match of {
@@ -819,10 +1206,11 @@ impl Lock {
         };
         let _ = writeln!(
             text,
-            "{linkage}const unsigned long lw_source_sizes[2];\n\
-             {linkage}const unsigned long lw_source_sizes[2] = {{ {}, {} }};",
+            "{linkage}const unsigned long lw_source_sizes[3];\n\
+             {linkage}const unsigned long lw_source_sizes[3] = {{ {}, {}, {} }};",
             size(lock, 4),
-            size(node, 0)
+            size(node, 0),
+            size(cond, 0)
         );
         Ok(text)
     }

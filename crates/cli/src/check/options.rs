@@ -9,7 +9,10 @@ use anyhow::Result;
 use clap::{Args, Command, Id};
 use lockworks::LockType;
 use lockworks_check::command_line::{Checked, find_subject, subjects};
-use lockworks_check::{COND, Config, Limits, Named, load_source, loaded_has_trylock};
+use lockworks_check::{
+    COND, Config, Kind, Limits, Named, load_source, loaded_has_one_writer, loaded_has_tokens,
+    loaded_has_trylock, loaded_kind,
+};
 use lockworks_ui::output::Destination;
 
 /// The options of a check.
@@ -57,7 +60,9 @@ pub struct Options {
 #[derive(Args)]
 pub struct Functions {
     /// The functions of the lock in FILE whose names do not say what they do: lock=NAME, unlock=NAME,
-    /// trylock=NAME (or trylock=!NAME if 0 is success), read_lock, read_unlock, read_trylock, init
+    /// trylock=NAME (or trylock=!NAME if 0 is success), read_lock, read_unlock, read_trylock, init; of
+    /// a semaphore wait, trywait, post; of a seqlock write_begin, write_end, read_begin, read_retry; of
+    /// a condition variable wait, signal, broadcast, cond_init
     #[arg(
         long,
         value_name = "ROLE=NAME",
@@ -110,13 +115,16 @@ impl Options {
         if self.file.is_none() || is_one {
             return vec![config];
         }
+        let is_of_two = config.threads == 2;
         let mut uses = vec![config];
         if subject.1.has_readers() && !self.checked.gives_readers() {
             let threads = self.checked.config.threads;
-            uses.push(Config {
-                readers: 0,
-                ..uses[0].clone()
-            });
+            if !loaded_has_one_writer() {
+                uses.push(Config {
+                    readers: 0,
+                    ..uses[0].clone()
+                });
+            }
             // Two readers at a time, which one reader beside a writer does not show.
             uses.push(Config {
                 threads: threads + 1,
@@ -131,11 +139,24 @@ impl Options {
                 config
             }));
         };
+        let has_threads =
+            |threads| move |config: &mut Config| config.threads = config.threads.max(threads);
         if loaded_has_trylock() {
             also(&|config| config.trylock = true);
         }
         if subject.1.can_time_out() {
             also(&|config| config.cancel = true);
+        }
+        // One waiter says nothing of the others.
+        if loaded_kind() == Some(Kind::Cond) && is_of_two {
+            also(&has_threads(3));
+        }
+        // One thread more than tokens, so that it waits.
+        if loaded_has_tokens() && !self.checked.gives_tokens() {
+            also(&|config| {
+                config.tokens = 2;
+                has_threads(3)(config);
+            });
         }
         uses
     }
