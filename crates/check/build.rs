@@ -118,7 +118,14 @@ fn bindings() -> Bindings {
     .structure(
         "Functions",
         "struct lw_check_functions",
-        &["read_begin", "read_retry", "wait", "signal", "broadcast"],
+        &[
+            "read_begin",
+            "read_retry",
+            "wait",
+            "signal",
+            "broadcast",
+            "acquire",
+        ],
     )
     .structure(
         "LitmusTest",

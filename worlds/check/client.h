@@ -19,7 +19,8 @@
 /*
  * The functions of an object of a source that is no lock, and is used by threads of its own; NULL
  * where it has none. A seqlock has both of its readers, and lw_lock_type.lock begins a write. A
- * condition variable has wait(), and lw_lock_type is that of its mutex.
+ * condition variable has wait(), and lw_lock_type is that of its mutex. A resilient lock has
+ * acquire(), which may fail.
  */
 struct lw_check_functions {
 	uint64_t (*read_begin)(void *lock);
@@ -27,6 +28,7 @@ struct lw_check_functions {
 	void (*wait)(void *lock, void *node, void *cond);
 	void (*signal)(void *lock, void *node, void *cond);
 	void (*broadcast)(void *lock, void *node, void *cond);
+	int (*acquire)(void *lock);
 };
 
 struct lw_check_client {

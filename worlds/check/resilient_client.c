@@ -29,6 +29,21 @@ static const struct lw_resilient_lock *operations(const struct lw_check_client *
 	return lock;
 }
 
+static int resilient_acquire(const struct lw_check_client *client, uint32_t lock)
+{
+	if (client->functions)
+		return client->functions->acquire(client->locks[lock]);
+	return operations(client)->acquire(client->locks[lock]);
+}
+
+static void resilient_unlock(const struct lw_check_client *client, uint32_t lock)
+{
+	if (client->functions)
+		client->type->unlock(client->locks[lock], NULL);
+	else
+		operations(client)->unlock(client->locks[lock]);
+}
+
 static uint32_t other_lock(uint32_t lock)
 {
 	return LW_CHECK_SECOND_LOCK - lock;
@@ -54,7 +69,7 @@ static bool take(const struct lw_check_client *client, uint32_t lock, uint32_t n
 
 	lw_check_note(LW_CHECK_BEGIN, lock, node);
 	if (!try || !client->type->trylock(client->locks[lock], NULL))
-		result = operations(client)->acquire(client->locks[lock]);
+		result = resilient_acquire(client, lock);
 	judge(client, result, had, had_other);
 	if (result != LW_RQ_ACQUIRED) {
 		lw_check_note(LW_CHECK_RELEASED, lock, node);
@@ -68,7 +83,7 @@ static bool take(const struct lw_check_client *client, uint32_t lock, uint32_t n
 static void give_back(const struct lw_check_client *client, uint32_t lock, uint32_t node)
 {
 	lw_check_note(LW_CHECK_RELEASE, lock, node);
-	operations(client)->unlock(client->locks[lock]);
+	resilient_unlock(client, lock);
 	lw_check_note(LW_CHECK_RELEASED, lock, node);
 }
 
@@ -77,7 +92,7 @@ static void take_one(const struct lw_check_client *client, bool try, bool twice)
 	if (!take(client, 0, 0, try))
 		return;
 	if (twice)
-		judge(client, operations(client)->acquire(client->locks[0]), LW_CHECK_HELD, 0);
+		judge(client, resilient_acquire(client, 0), LW_CHECK_HELD, 0);
 	give_back(client, 0, 0);
 }
 

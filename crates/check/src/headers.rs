@@ -1,7 +1,7 @@
 //! The declarations of the C headers in the world of the checker. The build script generates the
 //! constants, and asserts that the structures and enumerations are those of the headers.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 use lockworks::{LockType, LockrefType};
 
@@ -123,15 +123,19 @@ include!(concat!(env!("OUT_DIR"), "/layout_Client.rs"));
 /// A function of a condition variable, which gets the mutex, its queue node and the condition variable.
 type CondFn = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void);
 
+/// A function that acquires a resilient lock; 0: it has.
+pub(crate) type AcquireFn = unsafe extern "C" fn(*mut c_void) -> c_int;
+
 /// The functions of an object of a source that is no lock, `struct lw_check_functions` in C.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Functions {
     pub(crate) read_begin: Option<unsafe extern "C" fn(*mut c_void) -> u64>,
     pub(crate) read_retry: Option<unsafe extern "C" fn(*mut c_void, u64) -> bool>,
     pub(crate) wait: Option<CondFn>,
     pub(crate) signal: Option<CondFn>,
     pub(crate) broadcast: Option<CondFn>,
+    pub(crate) acquire: Option<AcquireFn>,
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_Functions.rs"));

@@ -21,7 +21,7 @@ use lockworks::{LockFn, LockType, UnlockFn};
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, SymbolKind, elf};
 
-use crate::headers::{Functions, LW_CHECK_COND};
+use crate::headers::{AcquireFn, Functions, LW_CHECK_COND};
 use crate::image::{self, Image, MOST_TOKENS, Start};
 use crate::layout;
 use crate::locks;
@@ -217,14 +217,7 @@ pub fn load_source(path: &Path, named: &[Named]) -> Result<&'static str, SourceE
     };
     let (own, loaded) = match text.contains("LW_DESCRIBE") {
         true if !named.is_empty() => return Err(SourceError::Described { path: shown }),
-        true => {
-            let own = locks::Own {
-                lock: load_described(&path, &shown)?,
-                kind: Kind::Lock,
-                functions: None,
-            };
-            (own, loaded)
-        }
+        true => (load_described(&path, &shown, &text)?, loaded),
         false => load_as_it_stands(&path, &shown, &text, loaded)?,
     };
     let name = own.lock.name();
@@ -234,24 +227,36 @@ pub fn load_source(path: &Path, named: &[Named]) -> Result<&'static str, SourceE
 }
 
 /// Loads a lock that `LW_DESCRIBE()` describes.
-fn load_described(path: &Path, shown: &str) -> Result<&'static LockType, SourceError> {
+fn load_described(path: &Path, shown: &str, text: &str) -> Result<locks::Own, SourceError> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(is_name) {
         return Err(SourceError::Name(name.into_owned()));
     }
-    let has_own_threads = |lock: &LockType| locks::is_rwlock(lock) || lock.is_resilient();
-    if locks::lock_types().any(|lock| lock.name() == name && has_own_threads(lock)) {
+    if locks::lock_types().any(|lock| lock.name() == name && locks::is_rwlock(lock)) {
         return Err(SourceError::HasOwnThreads(name.into_owned()));
     }
+    // A lock whose acquisitions can fail has a function for these.
+    let (declared, acquire) = match text.contains("LW_RESILIENT") {
+        true => (
+            format!("struct lw_{name};\nstatic int lw_{name}_acquire(struct lw_{name} *lock);\n"),
+            format!("lw_{name}_acquire"),
+        ),
+        false => (String::new(), "0".to_owned()),
+    };
     // The type is defined at the end of the source.
     let prelude = format!(
         "#include \"lock_type.h\"\n\
          #include \"surroundings.h\"\n\
-         static const struct lw_lock_type lw_{name}_type;\n{}",
-        contents_in_c(&format!("&lw_{name}_type"))
+         static const struct lw_lock_type lw_{name}_type;\n{declared}\
+         static const void *const lw_described[] = {{ &lw_{name}_type, {acquire} }};\n{}",
+        contents_in_c("lw_described")
     );
-    let lock = load(path, shown, &prelude)?.cast::<LockType>();
+    // SAFETY: the table of the prelude, with a type and a function, which is NULL if there is none.
+    let (lock, acquire) = unsafe {
+        let table = load(path, shown, &prelude)?.cast::<*const LockType>();
+        (*table, table.add(1).cast::<Option<AcquireFn>>().read())
+    };
     // SAFETY: the type, whose first field is a pointer. The type is zero if nothing defines it.
     let is_described = unsafe { !lock.cast::<*const c_char>().read().is_null() };
     if !is_described {
@@ -262,10 +267,21 @@ fn load_described(path: &Path, shown: &str) -> Result<&'static LockType, SourceE
     }
     // SAFETY: a constant of the library.
     let lock = unsafe { &*lock };
-    if lock.is_resilient() {
+    let acquire = acquire.filter(|_| lock.is_resilient());
+    if lock.is_resilient() && acquire.is_none() {
         return Err(SourceError::HasOwnThreads(name.into_owned()));
     }
-    Ok(lock)
+    Ok(locks::Own {
+        lock,
+        kind: Kind::Lock,
+        functions: acquire.map(|acquire| {
+            let acquire = Some(acquire);
+            &*Box::leak(Box::new(Functions {
+                acquire,
+                ..Functions::default()
+            }))
+        }),
+    })
 }
 
 /// Whether a file is C++.
@@ -388,6 +404,7 @@ fn load_as_it_stands(
             wait: get(Role::Wait).map(|f| transmute(f)),
             signal: get(Role::Signal).map(|f| transmute(f)),
             broadcast: get(Role::Broadcast).map(|f| transmute(f)),
+            acquire: None,
         };
         let lock = LockType {
             name: constant(&name),

@@ -790,6 +790,31 @@ fn a_file_with_readers_is_checked_with_writers_alone_too() {
     assert_eq!(check["complete"], true);
 }
 
+/// Its acquisitions may fail, but only for a reason that there is.
+#[test]
+fn a_resilient_lock_is_checked_from_its_source() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../locks/rqspinlock.c");
+    let text = fs::read_to_string(path).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("rqspinlock.c");
+    let check = |text: &str, options: &[&str], status: i32| {
+        fs::write(&file, text).unwrap();
+        let source = ["--memory", "sc", "--source", file.to_str().unwrap()];
+        let found = json(&[&source, options].concat(), status);
+        let name = found["violation"]["name"].as_str();
+        name.unwrap_or("none").to_owned()
+    };
+    let looks = "if (!lw_held_before(held, lock))\n\t\tresult = lw_rq_pending";
+    assert!(text.contains(looks));
+    let blind = text.replace(looks, "result = lw_rq_pending");
+    assert_eq!(check(&text, &[], 0), "none");
+    assert_eq!(check(&blind, &[], 1), "deadlock");
+    assert_eq!(
+        check(&text, &["--locks", "2", "--acquisitions", "1"], 0),
+        "none"
+    );
+}
+
 /// For each check of a file, the promise that is broken, or `none`.
 fn found_in(file: &str, options: &[&str]) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
