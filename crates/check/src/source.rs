@@ -103,6 +103,11 @@ pub enum SourceError {
         named: String,
         kind: Kind,
     },
+    #[error(
+        "'{path}' has its lock in a class template, {class}; say which instance is checked, at the end of the file: \
+         template class {class}<ARGUMENTS>;"
+    )]
+    Template { path: String, class: String },
     #[error("'{path}' has several locks; choose {locks}")]
     TwoLocks { path: String, locks: String },
     #[error("'{path}' defines no function '{name}'; it has {known}")]

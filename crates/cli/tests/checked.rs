@@ -495,7 +495,16 @@ fn an_empty_lock_is_found_out_whatever_its_type_says() {
         let text = format!("{EMPTY}.traits = {traits});");
         let path = source(directory.path(), &traits.to_lowercase(), &text);
         match traits {
-            "LW_RESILIENT" => assert_refused(&["--source", &path], &["its threads are built"]),
+            "LW_RESILIENT" => {
+                assert_refused(&["--source", &path], &["lw_lw_resilient_acquire"]);
+                let text = format!(
+                    "{EMPTY}.traits = LW_RESILIENT);\nint lw_NAME_acquire(struct lw_NAME *lock) {{ return !lock; }}"
+                );
+                let path = source(directory.path(), "resilient", &text);
+                let found = json(&["--source", &path], 1);
+                let name = found["violation"]["name"].as_str().unwrap();
+                assert!(["mutual_exclusion", "promise"].contains(&name), "{found}");
+            }
             _ => {
                 let found = json(&["--source", &path], 1);
                 assert_eq!(found["violation"]["name"], "mutual_exclusion", "{traits}");
@@ -739,6 +748,46 @@ fn a_lock_in_c_or_cpp_is_checked_as_it_stands() {
         1,
     );
     assert_eq!(check["violation"]["name"], "data_race");
+}
+
+/// A class template is checked as the instance that the file names.
+#[test]
+fn an_instance_of_a_class_template_is_checked() {
+    let text = "#include <atomic>
+        namespace a { template <class T> class spin { std::atomic<T> w{0}; public:
+        void lock() { while (w.exchange(1, std::memory_order_acquire)) ; }
+        void unlock() { w.store(0, std::memory_order_release); } }; ";
+    let (check, _) = check_file(
+        "spin.cc",
+        &format!("{text} template class spin<int>; }}"),
+        &[],
+        0,
+    );
+    assert_eq!(check["complete"], true);
+    let weak = text.replace("order_release", "order_relaxed");
+    check_file(
+        "spin.cc",
+        &format!("{weak} typedef spin<int> own; }}"),
+        &[],
+        1,
+    );
+    let (_, errors) = check_file("spin.cc", &format!("{text} }}"), &[], 2);
+    assert!(
+        errors.contains("template class spin<ARGUMENTS>;"),
+        "{errors}"
+    );
+}
+
+/// What `init` takes beside the lock is 0.
+#[test]
+fn an_init_with_more_parameters_gets_zeros() {
+    let init =
+        "struct opts { int a; }; void spin_init(spin_t *l, const char *name, int on, struct opts o)
+        { atomic_store(&l->held, name || on || o.a); }";
+    let (checks, _) = check_file("spin.c", &format!("{SPIN}{init}"), &[], 0);
+    assert_eq!(checks.as_array().unwrap().len(), 2);
+    let held = init.replace("name ||", "1 ||");
+    check_file("spin.c", &format!("{SPIN}{held}"), &[], 1);
 }
 
 /// Its writers exclude readers, and each other.

@@ -348,6 +348,8 @@ pub(super) struct Function {
     parameters: Vec<String>,
     /// It stands in the file that the user gave, and not in one that this includes.
     is_own: bool,
+    /// The class is a template, and not an instance of one.
+    is_template: bool,
 }
 
 impl Function {
@@ -532,13 +534,83 @@ fn declared(tokens: &[Token], scope: &str, class: Option<&str>) -> Option<Functi
         class: class.map(str::to_owned),
         parameters,
         is_own: tokens[at].is_own,
+        is_template: false,
     })
+}
+
+/// The instances of class templates that a statement names, as `template class spin<int>;` does, or a
+/// `using` or `typedef`: the name of each template, and that of the instance.
+fn instances(statement: &[Token]) -> Vec<(String, String)> {
+    let words: Vec<&str> = statement.iter().map(|token| token.text).collect();
+    let is_one = matches!(
+        words[..],
+        ["template", "class" | "struct", ..] | ["using" | "typedef", ..]
+    );
+    let opens = words.iter().enumerate().skip(2);
+    let opens =
+        opens.filter(|(at, word)| is_one && **word == "<" && words[at - 1].starts_with(is_word));
+    let named = opens.filter_map(|(at, _)| {
+        let mut depth = 0;
+        let end = words[at..].iter().position(|word| {
+            depth += i32::from(*word == "<") - i32::from(*word == ">");
+            depth == 0
+        })?;
+        let name = words[at - 1];
+        let arguments = words[at + 1..at + end].join(" ");
+        Some((name.to_owned(), format!("{name}<{arguments}>")))
+    });
+    named.collect()
+}
+
+/// The same functions, with those of class templates once for each instance.
+fn instantiated(functions: Vec<Function>, instances: &[(String, String)]) -> Vec<Function> {
+    let of = |function: Function| {
+        let name = function.class.clone().filter(|_| function.is_template);
+        let mut all: Vec<Function> = instances
+            .iter()
+            .filter(|(template, _)| name.as_ref() == Some(template))
+            .map(|(_, instance)| Function {
+                class: Some(instance.clone()),
+                is_template: false,
+                ..function.clone()
+            })
+            .collect();
+        if all.is_empty() {
+            all.push(function);
+        }
+        all
+    };
+    functions.into_iter().flat_map(of).collect()
+}
+
+/// What stands behind the parameters of a template.
+fn behind_parameters<'a, 'b>(head: &'b [Token<'a>]) -> &'b [Token<'a>] {
+    let mut depth = 0;
+    let end = head.iter().position(|token| {
+        depth += i32::from(token.text == "<") - i32::from(token.text == ">");
+        token.text == ">" && depth == 0
+    });
+    &head[end.map_or(0, |end| end + 1)..]
+}
+
+/// Whether a body is that of a class.
+fn is_class(head: &[Token], is_template: bool) -> bool {
+    let has = |word: &str| head.iter().any(|token| token.text == word);
+    let begins = |token: &Token| matches!(token.text, "class" | "struct");
+    let is_one = match is_template {
+        true => head.first().is_some_and(begins),
+        false => head.iter().any(begins),
+    };
+    is_one && !has("=") && !has("enum")
 }
 
 /// What stands between braces.
 enum Scope {
     Namespace(String),
-    Class(String),
+    Class {
+        name: String,
+        is_template: bool,
+    },
     /// It adds nothing to names.
     Same,
 }
@@ -548,6 +620,7 @@ pub(super) fn functions(text: &str, own: &str) -> Vec<Function> {
     let tokens = tokens(text, own);
     let mut found = Vec::new();
     let mut scopes: Vec<Scope> = Vec::new();
+    let mut named = Vec::new();
     let mut begin = 0;
     let mut at = 0;
     while at < tokens.len() {
@@ -559,16 +632,31 @@ pub(super) fn functions(text: &str, own: &str) -> Vec<Function> {
         });
         let scope: String = namespaces.collect();
         let class = scopes.iter().rev().find_map(|scope| match scope {
-            Scope::Class(name) => Some(name.as_str()),
+            Scope::Class { name, .. } => Some(name.as_str()),
             _ => None,
         });
+        let is_in_template = scopes.iter().any(|scope| {
+            matches!(
+                scope,
+                Scope::Class {
+                    is_template: true,
+                    ..
+                }
+            )
+        });
+        let of_scope = |function| Function {
+            is_template: is_in_template,
+            ..function
+        };
         let is_template = has("template");
         match tokens[at].text {
             ";" => {
                 let declared = (class.is_some() && !is_template)
                     .then(|| declared(head, &scope, class))
                     .flatten();
-                found.extend(declared);
+                let is_of_system = is_in_template && tokens[at].is_system;
+                found.extend(declared.filter(|_| !is_of_system).map(of_scope));
+                named.extend(instances(head));
                 begin = at + 1;
             }
             ":" if head.len() == 1
@@ -582,7 +670,7 @@ pub(super) fn functions(text: &str, own: &str) -> Vec<Function> {
             }
             "(" | "[" => at = closing(&tokens, at),
             "{" => {
-                let name_after = |words: &[&str]| {
+                let name_after = |head, words: &[&str]| {
                     let plain = without_attributes(head);
                     let keyword = plain.iter().position(|token| words.contains(&token.text))?;
                     let name = plain[keyword + 1..]
@@ -590,27 +678,28 @@ pub(super) fn functions(text: &str, own: &str) -> Vec<Function> {
                         .find(|token| token.text.starts_with(is_word));
                     name.map(|name| name.text.to_owned())
                 };
+                let rest = if is_template {
+                    behind_parameters(head)
+                } else {
+                    head
+                };
                 let function = declared(head, &scope, class);
                 if has("namespace") {
-                    let name = name_after(&["namespace"]);
+                    let name = name_after(head, &["namespace"]);
                     scopes.push(name.map_or(Scope::Same, Scope::Namespace));
                 } else if has("extern") && has("\"") {
                     scopes.push(Scope::Same);
                 } else if let Some(function) = function {
                     if !is_template && !tokens[at].is_system {
-                        found.push(function);
+                        found.push(of_scope(function));
                     }
                     at = closing(&tokens, at);
-                } else if (has("class") || has("struct"))
-                    && !has("=")
-                    && !has("enum")
-                    && !is_template
-                {
+                } else if is_class(rest, is_template) {
                     // A structure of C has no methods, so nothing is found in it.
-                    let name = name_after(&["class", "struct"]).unwrap_or_default();
-                    scopes.push(Scope::Class(name));
+                    let name = name_after(rest, &["class", "struct"]).unwrap_or_default();
+                    scopes.push(Scope::Class { name, is_template });
                 } else {
-                    // An initialiser, an enumeration, a template or the body of a constructor.
+                    // An initialiser, an enumeration, or the body of a constructor or of a template.
                     at = closing(&tokens, at) + 1;
                     let goes_on = |next: &Token| matches!(next.text, ";" | "," | "{" | ")");
                     if !tokens.get(at).is_some_and(goes_on) {
@@ -624,7 +713,7 @@ pub(super) fn functions(text: &str, own: &str) -> Vec<Function> {
         }
         at += 1;
     }
-    found
+    instantiated(found, &named)
 }
 
 /// The parameters of the function that makes an object of memory: the last one is for a semaphore.
@@ -763,7 +852,8 @@ impl Lock {
         named: &[Named],
     ) -> Result<Self, SourceError> {
         let mut locks: BTreeMap<String, Self> = BTreeMap::new();
-        for function in functions {
+        let known = functions.iter().filter(|function| !function.is_template);
+        for function in known.clone() {
             let Some((key, role)) = function.key() else {
                 continue;
             };
@@ -788,7 +878,7 @@ impl Lock {
         for name in named {
             let is_it =
                 |function: &&Function| function.path() == name.name || function.name == name.name;
-            match functions.iter().find(is_it) {
+            match known.clone().find(is_it) {
                 Some(function) => {
                     given.insert(name.role, function.clone());
                 }
@@ -894,6 +984,13 @@ impl Lock {
         let zero_succeeds = named.iter().filter(|name| name.zero_succeeds);
         lock.zero_succeeds = zero_succeeds.map(|name| name.role).collect();
         lock.initialiser = initialiser;
+        let is_in_template = |function: &Function| {
+            let acquires = matches!(
+                function.key(),
+                Some((_, Role::Lock | Role::Wait | Role::WriteBegin))
+            );
+            function.is_template && acquires
+        };
         match lock.kind().is_some() {
             true => {
                 let (_, node) = lock.types();
@@ -905,6 +1002,13 @@ impl Lock {
                 };
                 lock.node_init = functions.iter().find(makes_node).cloned();
                 Ok(lock)
+            }
+            false if lock.functions.is_empty() && functions.iter().any(is_in_template) => {
+                let template = functions.iter().find(|function| is_in_template(function));
+                Err(SourceError::Template {
+                    path: path.to_owned(),
+                    class: template.and_then(|f| f.class.clone()).unwrap_or_default(),
+                })
             }
             false => Err(SourceError::NoLock {
                 path: path.to_owned(),
@@ -1238,10 +1342,20 @@ mod tests {
                    class spin final { std::atomic<bool> held{false}; public: spin() : held{false} {}\n\
                    void lock() noexcept { while (held.exchange(true)) ; } void unlock(); }; \n\
                    void spin::unlock() { } } extern \"C\" { void f(a::spin &s) { s.lock(); } }";
-        assert_eq!(
-            paths(cpp),
-            ["a::spin::lock()", "a::spin::unlock()", "f(a::spin &)"]
-        );
+        // Those of a template are no functions before there is an instance.
+        let paths_of = |text: &str| {
+            let all = functions(&format!("# 1 \"own.c\"\n{text}"), "own.c");
+            let all = all.into_iter().filter(|function| !function.is_template);
+            all.map(|function| function.path()).collect::<Vec<_>>()
+        };
+        assert_eq!(paths_of(cpp), ["a::spin::lock", "a::spin::unlock", "f"]);
+        let template = "template <class T, int n = 2> class spin : public base<T> { template <class U> void no() {}
+                        bool operator==(T t) { return true; } public: spin() {} void lock() {} void unlock(); };";
+        assert_eq!(paths_of(template), [""; 0]);
+        for instance in ["template class spin<int, 3>;", "using own = spin<int, 3>;"] {
+            let found = paths_of(&format!("{template} {instance}"));
+            assert_eq!(found, ["spin<int , 3>::lock", "spin<int , 3>::unlock"]);
+        }
     }
 
     fn found(text: &str, named: &[&str]) -> Result<String, String> {
