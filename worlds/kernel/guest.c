@@ -88,13 +88,13 @@ static void kick_by_interrupt(int cpu)
 
 static bool __init hypervisor_has_its_own(void)
 {
-	return lw_pv_lock_ops.queued_spin_lock_slowpath != native_queued_spin_lock_slowpath;
+	return lw_pv_lock_slowpath() != native_queued_spin_lock_slowpath;
 }
 
 static void __init choose_native(void)
 {
-	lw_pv_lock_ops.queued_spin_lock_slowpath = native_queued_spin_lock_slowpath;
-	lw_pv_lock_ops.queued_spin_unlock = PV_CALLEE_SAVE(__native_queued_spin_unlock);
+	lw_pv_lock_choose(native_queued_spin_lock_slowpath,
+			  __raw_callee_save___native_queued_spin_unlock);
 }
 
 static void __init become_native(const char *why)
@@ -112,18 +112,16 @@ static void __init choose_paravirt(void)
 		lw_pv_lock_ops.kick = kick_by_interrupt;
 	}
 	if (guest_spinlock == GUEST_SPINLOCK_PV) {
-		lw_pv_lock_ops.queued_spin_lock_slowpath = pv_spin_lock_slowpath;
-		lw_pv_lock_ops.queued_spin_unlock = __PV_IS_CALLEE_SAVE(pv_spin_unlock);
+		lw_pv_lock_choose(pv_spin_lock_slowpath, pv_spin_unlock);
 #ifdef CONFIG_LOCKWORKS_MUTEX
 	} else if (guest_spinlock == GUEST_SPINLOCK_PV_MUTEX) {
-		lw_pv_lock_ops.queued_spin_lock_slowpath = pv_mutex_lock_slowpath;
-		lw_pv_lock_ops.queued_spin_unlock = __PV_IS_CALLEE_SAVE(pv_mutex_unlock);
+		lw_pv_lock_choose(pv_mutex_lock_slowpath, pv_mutex_unlock);
 #endif
 	} else {
 		if (!provided)
 			__pv_init_lock_hash();
-		lw_pv_lock_ops.queued_spin_lock_slowpath = __pv_queued_spin_lock_slowpath;
-		lw_pv_lock_ops.queued_spin_unlock = PV_CALLEE_SAVE(__pv_queued_spin_unlock);
+		lw_pv_lock_choose(__pv_queued_spin_lock_slowpath,
+				  __raw_callee_save___pv_queued_spin_unlock);
 	}
 	pr_info("guest's spinlocks %s, kicked by %s\n", guest_spinlock_names[guest_spinlock],
 		provided ? "the hypervisor" : "interrupts");

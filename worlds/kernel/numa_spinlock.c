@@ -290,7 +290,7 @@ notrace void __no_caller_saved_registers __lockfunc pv_mutex_unlock(struct qspin
 static bool __init hook_is_reached(void)
 {
 #if defined(CONFIG_X86) && defined(CONFIG_PARAVIRT_SPINLOCKS)
-	return lw_pv_lock_ops.queued_spin_lock_slowpath == native_queued_spin_lock_slowpath;
+	return lw_pv_lock_slowpath() == native_queued_spin_lock_slowpath;
 #else
 	return true;
 #endif

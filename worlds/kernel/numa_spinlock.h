@@ -96,11 +96,11 @@ extern struct lw_parked_head *guest_parked_heads;
 extern unsigned int guest_parked_heads_bits;
 bool guest_parked_heads_provide(void);
 
-/* Called through lw_pv_lock_ops. The unlock changes no register. */
+/* Chosen by lw_pv_lock_choose(). The unlock changes no register. */
 void pv_spin_lock_slowpath(struct qspinlock *lock, u32 val);
-void pv_spin_unlock(struct qspinlock *lock);
+void __no_caller_saved_registers pv_spin_unlock(struct qspinlock *lock);
 void pv_mutex_lock_slowpath(struct qspinlock *lock, u32 val);
-void pv_mutex_unlock(struct qspinlock *lock);
+void __no_caller_saved_registers pv_mutex_unlock(struct qspinlock *lock);
 #else
 #define guest_spinlock		GUEST_SPINLOCK_AUTO
 #define guest_parked_heads	((struct lw_parked_head *)NULL)
@@ -108,6 +108,7 @@ void pv_mutex_unlock(struct qspinlock *lock);
 #endif
 
 #if defined(CONFIG_X86) && defined(CONFIG_PARAVIRT_SPINLOCKS)
+#include <linux/version.h>
 #include <asm/paravirt.h>
 #include <asm/qspinlock.h>
 
@@ -119,6 +120,28 @@ void pv_mutex_unlock(struct qspinlock *lock);
 #define lw_pv_lock_ops pv_ops_lock
 #else
 #define lw_pv_lock_ops pv_ops.lock
+#endif
+
+/*
+ * The slow path and the unlock of paravirt spinlocks, which are static calls since Linux 7.3. The
+ * type of an unlock may have the attribute that it changes no register.
+ */
+#if KERNEL_VERSION(7, 3, 0) <= LINUX_VERSION_CODE
+#include <linux/static_call.h>
+
+#define lw_pv_lock_slowpath() static_call_query(queued_spin_lock_slowpath)
+#define lw_pv_lock_choose(slowpath, unlock)                               \
+	do {                                                              \
+		static_call_update(queued_spin_lock_slowpath, slowpath);  \
+		static_call_update(queued_spin_unlock, (void *)(unlock)); \
+	} while (0)
+#else
+#define lw_pv_lock_slowpath() (lw_pv_lock_ops.queued_spin_lock_slowpath)
+#define lw_pv_lock_choose(slowpath, unlock)                                                \
+	do {                                                                               \
+		lw_pv_lock_ops.queued_spin_lock_slowpath = (slowpath);                     \
+		lw_pv_lock_ops.queued_spin_unlock = __PV_IS_CALLEE_SAVE((void *)(unlock)); \
+	} while (0)
 #endif
 #endif
 

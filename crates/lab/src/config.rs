@@ -25,8 +25,10 @@ pub(crate) fn requested(
     let statistics = statistics.then(|| "statistics".to_owned());
     [
         "base".to_owned(),
+        version.major().to_owned(),
         version.to_string(),
         arch.to_string(),
+        format!("{arch}-{}", version.major()),
         format!("{arch}-{version}"),
         variant.to_string(),
         format!("{arch}-{variant}"),

@@ -5,6 +5,8 @@ use std::fmt;
 /// A kernel that Lockworks builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
+    /// Linux 7.3.
+    V7_3,
     /// Linux 7.2.
     V7_2,
     /// Linux 6.12.
@@ -15,15 +17,21 @@ pub enum Version {
 
 impl Version {
     /// All of them, newest first.
-    pub const ALL: [Self; 3] = [Self::V7_2, Self::V6_12, Self::V6_1];
+    pub const ALL: [Self; 4] = [Self::V7_3, Self::V7_2, Self::V6_12, Self::V6_1];
 
     /// The version without the patch level.
     pub fn name(self) -> &'static str {
         match self {
+            Self::V7_3 => "7.3",
             Self::V7_2 => "7.2",
             Self::V6_12 => "6.12",
             Self::V6_1 => "6.1",
         }
+    }
+
+    /// The first number of the version.
+    pub(crate) fn major(self) -> &'static str {
+        self.name().split_once('.').map_or("", |(major, _)| major)
     }
 }
 

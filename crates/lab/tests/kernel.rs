@@ -16,7 +16,7 @@ use lockworks_kernel::{Series, SeriesCommand, State, Tree};
 use lockworks_lab::GuestCommand;
 use serde_json::Value;
 
-const VERSIONS: [&str; 3] = ["7.2", "6.12", "6.1"];
+const VERSIONS: [&str; 4] = ["7.3", "7.2", "6.12", "6.1"];
 
 /// The commands of `lockworks kernel`.
 #[derive(Parser)]

@@ -30,7 +30,7 @@ use crate::version::Version;
 #[derive(clap::Args)]
 pub struct Sources {
     /// Version of the kernel, from Debian's package linux-source-VERSION
-    #[arg(long, value_name = "VERSION", default_value = "7.2", value_parser = version())]
+    #[arg(long, value_name = "VERSION", default_value = "7.3", value_parser = version())]
     version: Version,
 
     /// Source tree of your own, with Lockworks applied; the tree does not change [default: that of

@@ -7,7 +7,7 @@ use std::process::Command;
 pub const KERNELS: [(&str, &str); 2] = [(NATIVE, "native"), (PARAVIRT, "paravirt")];
 
 /// The version whose native kernel the quick tests boot.
-pub const NATIVE: &str = "7.2";
+pub const NATIVE: &str = "7.3";
 
 /// The version whose paravirt kernel the quick tests boot.
 pub const PARAVIRT: &str = "6.1";
