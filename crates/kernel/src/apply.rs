@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::edit::{self, Found};
 use crate::error::Error;
 use crate::files;
+use crate::fit;
 use crate::git;
 use crate::inspection::{Inspection, State};
 use crate::series::{Contents, Series};
@@ -20,7 +21,10 @@ pub fn apply(series: &Series, tree: &Tree) -> Result<bool, Error> {
     match seen.state {
         State::Applied => return Ok(false),
         State::Changed => return Err(seen.changed()),
-        State::NotApplied => seen.is_free(series, tree)?,
+        State::NotApplied => {
+            seen.is_free(series, tree)?;
+            fit::check(series, tree, &seen.pristine)?;
+        }
     }
     patch(tree, series, &seen.pristine, &[])?;
     Ok(true)
@@ -139,6 +143,7 @@ pub fn refresh_to(series: &Series, tree: &Path, pristine: &Path) -> Result<Vec<P
             originals.insert(file.to_owned(), text);
         }
     }
+    fit::check(series, &tree, &originals)?;
     let mut changed = Vec::new();
     // All originals are written: a file that the series no longer edits is restored.
     for (file, text) in series.applied(&originals)? {

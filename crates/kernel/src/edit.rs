@@ -85,6 +85,25 @@ pub(crate) fn insert_all<'a>(
         })
 }
 
+/// All anchors that do not fit. An anchor in a text that could not be inserted is not among them.
+pub(crate) fn misfits(inserts: &[&Insert], contents: &str) -> Vec<Misfit> {
+    let mut contents = contents.to_owned();
+    let mut left_out = String::new();
+    let mut found = Vec::new();
+    for insert in inserts {
+        match insert.insert(&contents) {
+            Ok(edited) => contents = edited,
+            Err(misfit) => {
+                if !left_out.contains(&insert.anchor) && !found.contains(&misfit) {
+                    found.push(misfit);
+                }
+                left_out += &insert.text;
+            }
+        }
+    }
+    found
+}
+
 /// Removes all inserts, the last one first.
 pub(crate) fn remove_all(inserts: &[&Insert], contents: &str) -> Found {
     let mut restored = contents.to_owned();
@@ -154,6 +173,27 @@ mod tests {
             let misfit = insert_all(&inserts, contents);
             assert_eq!(misfit, Err(Misfit { anchor, found }));
         }
+    }
+
+    #[test]
+    fn all_anchors_that_do_not_fit_are_found() {
+        let inserts = [
+            insert(Place::After, "a\n", "1\n", ""),
+            insert(Place::After, "a\n", "2\n", "1\n"),
+            insert(Place::Before, "b\n", "3\n", ""),
+            insert(Place::After, "1\n", "4\n", ""),
+            insert(Place::After, "c\n", "5\n", ""),
+        ];
+        let inserts: Vec<&Insert> = inserts.iter().collect();
+        let found = |contents| -> Vec<(String, usize)> {
+            let found = misfits(&inserts, contents).into_iter();
+            found.map(|misfit| (misfit.anchor, misfit.found)).collect()
+        };
+        assert_eq!(found("a\nb\nc\n"), []);
+        assert_eq!(
+            found("b\nc\nc\n"),
+            [("a\n".to_owned(), 0), ("c\n".to_owned(), 2)]
+        );
     }
 
     #[test]

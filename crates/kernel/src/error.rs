@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::edit::Misfit;
 use crate::version::KernelVersion;
 
 /// A mistake in the data of the series.
@@ -28,6 +27,10 @@ pub enum SeriesError {
     Twice(String),
     #[error("patch '{patch}': an insert in {file} needs text, and one of `after` and `before`")]
     Insert { patch: String, file: String },
+    #[error(
+        "patch '{patch}': a need in {files} must have files, texts, and releases such as 6.12 in `since` and `before`"
+    )]
+    Need { patch: String, files: String },
 }
 
 /// Why an operation left a tree as it is.
@@ -42,14 +45,10 @@ pub enum Error {
         tested: String,
     },
     #[error(
-        "{file} holds '{anchor}' {found} times instead of once; restore the file, for example with 'git checkout', \
-         or use the tree as it was released"
+        "the series does not fit this tree: {0}; restore the files, for example with 'git checkout', or use the tree \
+         as it was released"
     )]
-    Anchor {
-        file: String,
-        anchor: String,
-        found: usize,
-    },
+    Unfit(String),
     #[error(
         "{file} {how}: the tree was changed after the series was applied, or another version of Lockworks applied it; \
          restore the file, for example with 'git checkout', or revert with the version that applied the series"
@@ -99,12 +98,8 @@ impl Error {
         }
     }
 
-    pub(crate) fn anchor(file: &str, misfit: Misfit) -> Self {
-        let line = misfit.anchor.lines().find(|line| !line.trim().is_empty());
-        Self::Anchor {
-            file: file.to_owned(),
-            anchor: line.unwrap_or_default().trim().to_owned(),
-            found: misfit.found,
-        }
+    /// The error for a tree that lacks these things, each in words.
+    pub(crate) fn unfit(wrong: &[String]) -> Self {
+        Self::Unfit(wrong.join("; "))
     }
 }

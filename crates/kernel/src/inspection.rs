@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::edit::{self, Found};
 use crate::error::Error;
 use crate::files;
+use crate::fit;
 use crate::series::{Contents, Series};
 use crate::tree::Tree;
 
@@ -77,7 +78,7 @@ pub fn status(series: &Series, tree: &Tree) -> Result<Status, Error> {
         State::Applied => seen.no_foreign(),
         State::NotApplied => seen
             .is_free(series, tree)
-            .and_then(|()| series.applied(&seen.pristine).map(drop)),
+            .and_then(|()| fit::check(series, tree, &seen.pristine)),
         State::Changed => Err(seen.changed()),
     };
     Ok(Status {
@@ -92,7 +93,7 @@ pub fn status(series: &Series, tree: &Tree) -> Result<Status, Error> {
 pub(crate) struct Inspection {
     pub state: State,
     pub files: Vec<FileStatus>,
-    /// The edited files without the inserts, except changed ones.
+    /// The edited files without the inserts, except those that are changed or missing.
     pub pristine: Contents,
     /// Products of compilers in our directory.
     pub products: Vec<String>,
@@ -105,11 +106,14 @@ impl Inspection {
         let mut files = Vec::new();
         let mut pristine = Contents::new();
         for file in series.edited() {
-            let text = tree.read_edited(file)?;
-            let (state, without) = match edit::remove_all(&series.inserts(file), &text) {
-                Found::All(without) => (State::Applied, Some(without)),
-                Found::None => (State::NotApplied, Some(text)),
-                Found::Some => (State::Changed, None),
+            let text = tree.read(file)?;
+            let found = text
+                .as_ref()
+                .map(|text| edit::remove_all(&series.inserts(file), text));
+            let (state, without) = match found {
+                Some(Found::All(without)) => (State::Applied, Some(without)),
+                Some(Found::None) | None => (State::NotApplied, text),
+                Some(Found::Some) => (State::Changed, None),
             };
             pristine.extend(without.map(|text| (file.to_owned(), text)));
             files.push(FileStatus {

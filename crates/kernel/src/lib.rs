@@ -5,6 +5,7 @@ mod command;
 mod edit;
 mod error;
 mod files;
+mod fit;
 mod git;
 mod inspection;
 mod patches;

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::error::Error;
 use crate::files;
+use crate::fit;
 use crate::git;
 use crate::inspection::{Inspection, State};
 use crate::series::{Contents, Cover, Series};
@@ -92,7 +93,10 @@ pub fn patches(
     let seen = Inspection::new(series, tree)?;
     match seen.state {
         State::Changed => return Err(seen.changed()),
-        State::NotApplied => seen.is_free(series, tree)?,
+        State::NotApplied => {
+            seen.is_free(series, tree)?;
+            fit::check(series, tree, &seen.pristine)?;
+        }
         State::Applied => {}
     }
     let scratch = Scratch::new(author)?;

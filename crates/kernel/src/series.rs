@@ -11,7 +11,9 @@ use serde::Deserialize;
 
 use crate::edit::{self, Insert, Place};
 use crate::error::{Error, SeriesError};
+use crate::fit::{self, Need};
 use crate::tree::Tree;
+use crate::version;
 
 /// The repository's directories that hold what goes into a kernel.
 static EMBEDDED: [(&str, Dir); 3] = [
@@ -112,6 +114,19 @@ struct PatchData {
     append: BTreeMap<String, String>,
     #[serde(default)]
     insert: Vec<InsertData>,
+    #[serde(default)]
+    need: Vec<NeedData>,
+}
+
+/// What the code of our files needs in the kernel's files.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NeedData {
+    files: Vec<String>,
+    texts: Vec<String>,
+    /// The releases that need it: from this one on, and before that one.
+    since: Option<String>,
+    before: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -145,6 +160,7 @@ pub(crate) struct Patch {
     pub subject: String,
     pub body: String,
     pub inserts: Vec<Insert>,
+    pub needs: Vec<Need>,
     /// All our files as they are after this step.
     pub files: Contents,
 }
@@ -238,7 +254,7 @@ impl Series {
         for insert in self.patches[..steps].iter().flat_map(|p| &p.inserts) {
             if let Some(text) = contents.get_mut(&insert.file) {
                 *text = edit::insert_all([insert], text)
-                    .map_err(|misfit| Error::anchor(&insert.file, misfit))?;
+                    .map_err(|misfit| Error::unfit(&[fit::in_words(&insert.file, &misfit)]))?;
             }
         }
         if let Some(last) = self.patches[..steps].last() {
@@ -318,6 +334,11 @@ impl<'a, Read: Fn(&str) -> Option<String>> Steps<'a, Read> {
             subject: patch.subject.clone(),
             body: patch.body.trim().to_owned(),
             inserts: self.inserts[start..].to_vec(),
+            needs: patch
+                .need
+                .iter()
+                .map(|need| read_need(patch, need))
+                .collect::<Result<_, _>>()?,
             files: self.files.clone(),
         })
     }
@@ -429,6 +450,30 @@ fn read_insert(
         anchor: anchor.clone(),
         place,
         text: insert.text.clone(),
+    })
+}
+
+fn read_need(patch: &PatchData, need: &NeedData) -> Result<Need, SeriesError> {
+    let wrong = || SeriesError::Need {
+        patch: patch.subject.clone(),
+        files: need.files.join(", "),
+    };
+    if need.files.is_empty() || need.texts.is_empty() || need.texts.iter().any(String::is_empty) {
+        return Err(wrong());
+    }
+    let release = |text: &Option<String>| match text {
+        Some(text) => version::numbers(text).map(Some).ok_or_else(wrong),
+        None => Ok(None),
+    };
+    let files = need
+        .files
+        .iter()
+        .map(|file| inside(file).map(str::to_owned));
+    Ok(Need {
+        files: files.collect::<Result<_, _>>()?,
+        texts: need.texts.clone(),
+        since: release(&need.since)?,
+        before: release(&need.before)?,
     })
 }
 

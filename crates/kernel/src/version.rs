@@ -42,10 +42,21 @@ impl KernelVersion {
         &self.release
     }
 
+    /// Its two numbers, which can be compared.
+    pub(crate) fn numbers(&self) -> (u32, u32) {
+        numbers(&self.release).unwrap_or_default()
+    }
+
     /// The first number of it.
     pub(crate) fn major(&self) -> &str {
         self.release.split('.').next().unwrap_or_default()
     }
+}
+
+/// The two numbers of a release such as 6.12.
+pub(crate) fn numbers(release: &str) -> Option<(u32, u32)> {
+    let (major, minor) = release.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 impl fmt::Display for KernelVersion {

@@ -22,6 +22,33 @@ fn text<'a>(of: &'a Table, name: &str) -> Option<&'a str> {
     of.get(name)?.as_str()
 }
 
+/// What the code of our files needs, by file.
+fn needs(series: &Table) -> Vec<(String, Vec<String>)> {
+    let strings = |need: &Table, name: &str| -> Vec<String> {
+        let array = need[name].as_array().unwrap().iter();
+        array
+            .map(|text| text.as_str().unwrap().to_owned())
+            .collect()
+    };
+    let needs = tables(series, "patch").flat_map(|patch| tables(patch, "need"));
+    needs
+        .map(|need| (strings(need, "files").remove(0), strings(need, "texts")))
+        .collect()
+}
+
+/// Files with all that the series is anchored at and needs.
+fn kernel_files(series: &Table) -> Vec<(String, String)> {
+    let mut files = edited_files(series);
+    for (file, texts) in needs(series) {
+        let texts = format!("{}\n", texts.join("\n"));
+        match files.iter_mut().find(|(known, _)| *known == file) {
+            Some((_, contents)) => *contents += &texts,
+            None => files.push((file, texts)),
+        }
+    }
+    files
+}
+
 /// Files that the series edits, as lists of the anchors that stand in them from the start.
 fn edited_files(series: &Table) -> Vec<(String, String)> {
     let mut files: Vec<(&str, Vec<&str>, String)> = Vec::new();
@@ -53,7 +80,7 @@ fn edited_files(series: &Table) -> Vec<(String, String)> {
 #[test]
 fn every_step_is_a_patch_and_all_are_the_whole() {
     let description = description();
-    let edited = edited_files(&description);
+    let edited = kernel_files(&description);
     let edited: Vec<(&str, &str)> = edited.iter().map(|(f, t)| (&**f, &**t)).collect();
     let directory = tree(&edited);
     let top = directory.path();
@@ -100,8 +127,77 @@ fn every_step_is_a_patch_and_all_are_the_whole() {
 }
 
 #[test]
+fn a_tree_that_lacks_what_the_code_needs_is_refused() {
+    let description = description();
+    let files = kernel_files(&description);
+    let series = Series::embedded().unwrap();
+    let lacking = "arch/x86/include/asm/irq_vectors.h";
+    let files: Vec<(&str, &str)> = files.iter().map(|(f, t)| (&**f, &**t)).collect();
+    let left: Vec<(&str, &str)> = files
+        .iter()
+        .filter(|(f, _)| *f != lacking)
+        .copied()
+        .collect();
+    let directory = tree(&left);
+    let top = directory.path();
+    let slab = std::fs::read_to_string(top.join("include/linux/slab.h")).unwrap();
+    common::write(
+        top,
+        "include/linux/slab.h",
+        &slab.replace("kvfree", "kvfree_all"),
+    );
+    let main = std::fs::read_to_string(top.join("init/main.c")).unwrap();
+    common::write(top, "init/main.c", &main.replace("kernel_stat", "stat"));
+    let before = contents(top);
+    let opened = Tree::open(top, &series).unwrap();
+    let said = apply(&series, &opened).unwrap_err().to_string();
+    assert_eq!(
+        said,
+        "the series does not fit this tree: \
+         init/main.c holds '#include <linux/kernel_stat.h>' 0 times instead of once; \
+         include/linux/slab.h lacks 'kvfree', which files of Lockworks use; \
+         arch/x86/include/asm/irq_vectors.h lacks 'RESCHEDULE_VECTOR', which files of Lockworks use; \
+         restore the files, for example with 'git checkout', or use the tree as it was released"
+    );
+    assert_eq!(status(&series, &opened).unwrap().obstacle, Some(said));
+    assert_eq!(contents(top), before);
+}
+
+#[test]
+fn releases_differ_in_what_the_code_needs() {
+    let files = kernel_files(&description());
+    let files: Vec<(&str, &str)> = files.iter().map(|(f, t)| (&**f, &**t)).collect();
+    let series = Series::embedded().unwrap();
+    let directory = tree(&files);
+    let top = directory.path();
+    let pv = "arch/x86/include/asm/paravirt-spinlock.h";
+    let text = std::fs::read_to_string(top.join(pv)).unwrap();
+    let calls = |line: &&str| !line.starts_with("DECLARE_STATIC_CALL");
+    let without: Vec<&str> = text.lines().filter(calls).collect();
+    common::write(top, pv, &without.join("\n"));
+    let opened = |major, minor| {
+        let makefile = format!("VERSION = {major}\nPATCHLEVEL = {minor}\nSUBLEVEL = 0\n");
+        common::write(top, "Makefile", &makefile);
+        status(&series, &Tree::open(top, &series).unwrap())
+            .unwrap()
+            .obstacle
+    };
+    assert_eq!(opened(7, 2), None);
+    let said = opened(7, 3).unwrap();
+    assert!(
+        said.contains(&format!(
+            "{pv} lacks 'DECLARE_STATIC_CALL(queued_spin_lock_slowpath,', "
+        )),
+        "{said}"
+    );
+    assert!(!said.contains("not with this version"), "{said}");
+    let said = opened(7, 40).unwrap();
+    assert!(said.contains("not with this version"), "{said}");
+}
+
+#[test]
 fn the_published_series_are_known() {
-    let edited = edited_files(&description());
+    let edited = kernel_files(&description());
     let edited: Vec<(&str, &str)> = edited.iter().map(|(f, t)| (&**f, &**t)).collect();
     let series = Series::embedded().unwrap();
     for (file, text, named) in [

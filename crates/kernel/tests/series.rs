@@ -215,6 +215,51 @@ fn a_missing_or_ambiguous_anchor_is_refused() {
 }
 
 #[test]
+fn all_that_does_not_fit_is_named() {
+    let need = "[[patch.need]]\nfiles = [\"core/new.h\", \"core/old.h\"]\ntexts = [\"enter\", \"stay\"]\n\
+                [[patch.need]]\nfiles = [\"core/new.h\"]\ntexts = [\"go\"]\nsince = \"6.13\"\n\
+                [[patch.need]]\nfiles = [\"core/new.h\"]\ntexts = [\"went\"]\nbefore = \"6.12\"\n";
+    let series = Series::new(&format!("{SERIES}{need}"), file).unwrap();
+    let directory = kernel();
+    let top = directory.path();
+    let said = || {
+        let tree = Tree::open(top, &series).unwrap();
+        let before = snapshot(top);
+        let said = lockworks_kernel::apply(&series, &tree)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(snapshot(top), before);
+        said
+    };
+    write(
+        top,
+        "core/old.h",
+        "void enter(void);\nvoid staying(void);\n",
+    );
+    assert_eq!(
+        said(),
+        "the series does not fit this tree: core/new.h or core/old.h lacks 'stay', which files of Lockworks use; \
+         restore the files, for example with 'git checkout', or use the tree as it was released"
+    );
+    write(top, "core/Makefile", "zeroth.o\n");
+    fs::remove_file(top.join("core/slow.c")).unwrap();
+    let all = said();
+    for part in [
+        "core/Makefile holds 'first.o' 0 times",
+        "core/slow.c is missing",
+        "lacks 'stay'",
+    ] {
+        assert!(all.contains(part), "{all}");
+    }
+    assert!(!all.contains("own-1"), "{all}");
+    write(top, "core/Makefile", "zeroth.o\nfirst.o\n");
+    write(top, "core/slow.c", "\tleave();\n");
+    write(top, "core/new.h", "int stay;\n");
+    let tree = Tree::open(top, &series).unwrap();
+    assert!(lockworks_kernel::apply(&series, &tree).unwrap());
+}
+
+#[test]
 fn a_tree_with_another_slow_path_is_refused() {
     let other = "config OTHER_WORDS\n\tbool \"Words\"\n";
     for (file, text, named) in [
@@ -794,6 +839,14 @@ fn wrong_series_are_refused() {
         ),
         "two patches add core/own/words.c",
     );
+    for need in [
+        "files = []\ntexts = [\"a\"]",
+        "files = [\"a\"]\ntexts = []",
+        "files = [\"a\"]\ntexts = [\"a\"]\nsince = \"7\"",
+    ] {
+        let text = format!("{SERIES}[[patch.need]]\n{need}\n");
+        says(Series::new(&text, file).unwrap_err(), "a need in ");
+    }
     says(wrong("[patch.elsewhere]", "[patch.files]"), "duplicate key");
     says(wrong("[patch.elsewhere]", "[patch.there]"), "unknown field");
 }

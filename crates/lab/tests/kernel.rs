@@ -176,7 +176,7 @@ fn sources(build: &Path) -> PathBuf {
     fs::canonicalize(build.join("source")).expect("the build knows its sources")
 }
 
-/// A git repository with the files of a tree that the series touches, without the series.
+/// A git repository with the files of a tree that the series touches or needs, without the series.
 fn repository(tree: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     let at = copy.path();
@@ -189,12 +189,11 @@ fn repository(tree: &Path) -> tempfile::TempDir {
         "kernel/futex/core.c",
         "fs/dcache.c",
         "init/main.c",
-        "include/asm-generic/qspinlock.h",
-        "include/asm-generic/qspinlock_types.h",
-        "include/linux/lockref.h",
-        "include/linux/lockworks_guest.h",
-        "include/linux/spinlock_hq.h",
-        "include/linux/spinlock_types.h",
+        "arch/x86/include/asm",
+        "include/asm-generic",
+        "include/kunit",
+        "include/linux",
+        "include/trace/events/lock.h",
         "tools/testing/selftests/locking",
         "Documentation/admin-guide/kernel-parameters.txt",
         "Documentation/admin-guide/sysctl/kernel.rst",

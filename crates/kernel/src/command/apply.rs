@@ -18,8 +18,8 @@ pub struct ApplyArgs {
 
 const APPLY_HELP: &str = "\
 Adds Lockworks' own directory, and a few lines to files of the kernel, in full or not at all. A tree \
-that has them already does not change. A tree that was changed at these lines is refused, and the \
-message names the file.
+that has them already does not change. A tree that lacks a line beside which something is added, or a \
+function that Lockworks' code uses, is refused. The message names all that is missing.
 
 Examples:
   lockworks kernel apply linux-6.12
