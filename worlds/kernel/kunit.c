@@ -138,7 +138,7 @@ static void type_bits(struct kunit *test)
  * HQ is off, initialisers in running code make one.
  */
 #ifdef CONFIG_HQSPINLOCKS
-#define MADE	    _Q_HQ_VAL
+#define MADE	    (IS_ENABLED(CONFIG_RISCV_COMBO_SPINLOCKS) ? 0U : _Q_HQ_VAL)
 #define INITIALISED (hqlock_on ? _Q_HQ_VAL : 0U)
 #else
 #define MADE	    0U
@@ -185,6 +185,8 @@ static void raw_spinlocks_opt_in(struct kunit *test)
 	static DEFINE_RAW_SPINLOCK_HQ(made);
 	static raw_spinlock_t initialised;
 
+	if (!numa_spinlock_is_queued())
+		kunit_skip(test, "spinlocks are ticket spinlocks");
 	raw_spin_lock_init_hq(&initialised);
 	expect_opted_in(test, &made, MADE);
 	expect_opted_in(test, &initialised, INITIALISED);
@@ -198,6 +200,8 @@ static void spinlocks_opt_in(struct kunit *test)
 	static DEFINE_SPINLOCK_HQ(made);
 	static spinlock_t initialised;
 
+	if (!numa_spinlock_is_queued())
+		kunit_skip(test, "spinlocks are ticket spinlocks");
 	spin_lock_init_hq(&initialised);
 	expect_opted_in(test, spinlock_check(&made), MADE);
 	expect_opted_in(test, spinlock_check(&initialised), INITIALISED);

@@ -416,6 +416,11 @@ static int __init numa_spinlock_init(void)
 	for_each_possible_cpu(cpu)
 		per_cpu(lw_kernel_random, cpu) = cpu;
 
+	if (!numa_spinlock_is_queued()) {
+		pr_info("CNA, HQ and mutex off: ticket spinlocks are in use\n");
+		return 0;
+	}
+
 #ifdef CONFIG_HQSPINLOCKS
 	WRITE_ONCE(hqlock_on, numa_wanted(NUMA_HQ));
 	pr_info("HQ-spinlocks %s\n", str_on_off(hqlock_on));

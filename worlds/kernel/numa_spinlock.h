@@ -145,6 +145,24 @@ void __no_caller_saved_registers pv_mutex_unlock(struct qspinlock *lock);
 #endif
 #endif
 
+/*
+ * Whether the kernel's spinlocks are queued ones. With RISCV_COMBO_SPINLOCKS they may become ticket
+ * spinlocks at boot, before any of Lockworks' slow paths is chosen.
+ */
+#ifdef CONFIG_RISCV_COMBO_SPINLOCKS
+#include <linux/spinlock.h>
+
+static inline bool numa_spinlock_is_queued(void)
+{
+	return static_key_enabled(&qspinlock_key);
+}
+#else
+static inline bool numa_spinlock_is_queued(void)
+{
+	return true;
+}
+#endif
+
 /* True if the path that is chosen may be another one than the stock one. */
 DECLARE_STATIC_KEY_FALSE(numa_spinlock_key);
 

@@ -11,7 +11,11 @@
 #error "Please include <linux/spinlock.h> or <linux/spinlock_types.h>"
 #endif
 
-#ifdef CONFIG_HQSPINLOCKS
+/*
+ * With RISCV_COMBO_SPINLOCKS, spinlocks may become ticket spinlocks at boot, which have no type
+ * bit. An initialiser in the image of the kernel cannot know that.
+ */
+#if defined(CONFIG_HQSPINLOCKS) && !defined(CONFIG_RISCV_COMBO_SPINLOCKS)
 #define __ARCH_SPIN_LOCK_UNLOCKED_HQ                  \
 	{                                             \
 		{                                     \
@@ -34,7 +38,7 @@ extern bool hqlock_on;
 static inline arch_spinlock_t arch_spin_lock_unlocked_hq(void)
 {
 	if (READ_ONCE(hqlock_on))
-		return (arch_spinlock_t)__ARCH_SPIN_LOCK_UNLOCKED_HQ;
+		return (arch_spinlock_t){{.val = ATOMIC_INIT(_Q_HQ_VAL)}};
 	return (arch_spinlock_t)__ARCH_SPIN_LOCK_UNLOCKED;
 }
 #else

@@ -23,6 +23,8 @@ static const char *slowpath_name(void)
 	    path == NUMA_SPINLOCK_STOCK)
 		return guest_spinlock_names[guest_spinlock];
 #endif
+	if (!numa_spinlock_is_queued())
+		return "ticket";
 	/* Paravirt guests do not reach the hook of CNA, so it was not enabled at boot. */
 	return static_key_enabled(&numa_spinlock_key) ? numa_spinlock_names[path] : "paravirt";
 }
@@ -113,7 +115,8 @@ static int __init switch_init(void)
 	debugfs_create_bool("shuffle_reduction", 0600, directory,
 			    &numa_spinlock_tunables.shuffle_reduction);
 #ifdef CONFIG_HQSPINLOCKS
-	debugfs_create_bool("hq", 0600, directory, &hqlock_on);
+	if (numa_spinlock_is_queued())
+		debugfs_create_bool("hq", 0600, directory, &hqlock_on);
 #endif
 	return 0;
 }
