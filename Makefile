@@ -93,7 +93,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	test-preload stage docs tables test-docs test-installed test-headers test-install test-load test-examples test-crate test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-python-package \
-	test-python-pages test-kernel test-kernel-quick test-conformance fuzz fuzz-rust demo \
+	test-python-pages test-kernel test-kernel-quick test-kernel-configurations test-conformance fuzz fuzz-rust demo \
 	bench wheel deb test-deb test-container release install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
@@ -198,7 +198,7 @@ STAGES := setup setup-programs test-format test-c test-historic test-preload tes
 MINUTES := 20
 # Those that repeat the promises of STAGES wider, with the minutes that they take on two CPUs: all mutants, other
 # processors, all kernels, and documents that build a copy of the repository.
-WIDE := test-cross:8 test-crate:3 test-wide:30 test-tutorials:6 test-kernel:60
+WIDE := test-cross:8 test-crate:3 test-wide:30 test-tutorials:6 test-kernel:60 test-kernel-configurations:10
 test:
 	@MAKE='$(MAKE)' scripts/stages.sh $(STAGES)
 
@@ -514,6 +514,10 @@ test-kernel-quick: setup-kernel
 test-kernel: setup-kernel
 	@ONLY='$(ONLY)' scripts/kernel-tests.sh $(KERNEL_TEST) --nocapture
 
+# The changed directories of the newest kernel, in eighteen configurations, with gcc and clang.
+test-kernel-configurations: setup
+	$(CARGO) test -q -p lockworks-lab --lib every_configuration_compiles -- --ignored --nocapture
+
 demo: setup all
 	@mkdir -p demo
 	$(COMMAND) report --quick -o demo/report.html --data demo
@@ -596,6 +600,7 @@ help:
 	@echo 'make test-tutorials  the same of documents that build a copy of the repository'
 	@echo 'make test-wide       run the Rust tests that repeat others wider: all mutants, more threads'
 	@echo 'make test-kernel     run all tests of kernels, an hour; ONLY=NAME: a part'
+	@echo 'make test-kernel-configurations  compile the series in eighteen configurations of the newest kernel'
 	@echo 'make test-conformance  with LTP=DIR, run LTP'\''s tests of POSIX threads, with and without Lockworks'
 	@echo 'make fuzz            feed random texts to all parsers; FUZZ_SECONDS=60 for each language. Needs clang'
 	@echo 'make fuzz-rust       the same for those in Rust, without clang'

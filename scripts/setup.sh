@@ -36,6 +36,9 @@ if [[ ${1-} = kernel ]]; then
 	want sparse command -v sparse
 	want coccinelle command -v spatch
 	want gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
+	want clang-19 command -v clang-19
+	want lld-19 command -v ld.lld-19
+	want llvm-19 command -v llvm-ar-19
 	want qemu-system-arm command -v qemu-system-aarch64
 	want mmdebstrap command -v mmdebstrap
 fi

@@ -97,7 +97,7 @@ fn rule(tree: &Path, name: &str) -> String {
     }
 }
 
-fn settings(config: &str) -> impl Iterator<Item = (&str, &str)> {
+pub(crate) fn settings(config: &str) -> impl Iterator<Item = (&str, &str)> {
     config
         .lines()
         .filter(|line| line.starts_with("CONFIG_"))

@@ -9,6 +9,8 @@ mod command;
 mod compare;
 mod complaint;
 mod config;
+#[cfg(test)]
+mod configurations;
 mod console;
 mod debian;
 mod disk;

@@ -1191,9 +1191,21 @@ fn every_step_of_the_series_compiles() {
             ],
             0,
         );
-        let objects = scratch.path().join("objects");
+        let [objects, by_clang] = ["objects", "by-clang"].map(|name| scratch.path().join(name));
         fs::create_dir(&objects).unwrap();
+        fs::create_dir(&by_clang).unwrap();
         let config = objects.join(".config");
+        // With the spinlocks of guests, whose attributes are parts of types for clang.
+        let compile_by_clang = || {
+            let config = by_clang.join(".config");
+            fs::copy(build.join(".config"), &config).unwrap();
+            let mut edit = Command::new(tree.join("scripts/config"));
+            edit.arg("--file").arg(&config);
+            succeeds(edit.args(["--enable", "PARAVIRT_SPINLOCKS"]));
+            succeeds(&mut make(&tree, &by_clang, &["LLVM=-19", "olddefconfig"]));
+            let arguments = ["LLVM=-19", "-j2", "KCFLAGS=-Werror", "kernel/locking/"];
+            succeeds(&mut make(&tree, &by_clang, &arguments));
+        };
         let compile = || {
             succeeds(&mut make(&tree, &objects, &["olddefconfig"]));
             let arguments = ["-j2", "KCFLAGS=-Werror", "kernel/locking/"];
@@ -1214,6 +1226,7 @@ fn every_step_of_the_series_compiles() {
             // A configuration loses the options that are not in the tree yet.
             fs::copy(build.join(".config"), &config).unwrap();
             compile();
+            compile_by_clang();
         }
         let with_hq = fast_paths(&objects);
         let strict = ["W=1", "KCFLAGS=-Werror", "kernel/locking/lockworks/"];
