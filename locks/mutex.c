@@ -233,9 +233,9 @@ static uint32_t lw_mutex_poll(union lw_word *word, uint32_t spin, bool *retakes_
 			lw_pause(LW_MUTEX_GRACE_PAUSES);
 			window += LW_MUTEX_GRACE_PAUSES;
 			val = lw_load(&word->val, relaxed);
-		} else if (!(val & LW_LOCKED) || lw_mutex_holder_waits(word, val)) {
-			return val;
 		} else {
+			if (!(val & LW_LOCKED) || lw_mutex_holder_waits(word, val))
+				return val;
 			val = lw_await_ne_backoff(&word->val, LW_LOCKED, LW_LOCKED, polls);
 		}
 		spun += lw_waiters_park() ? polls : 0;
@@ -266,7 +266,7 @@ static inline bool lw_mutex_is_open(uint32_t val)
 /* Has more time gone by since the time that was noted for this mutex? */
 static inline bool lw_mutex_waits_longer(union lw_word *word, uint64_t nanoseconds)
 {
-	return lw_has_passed(lw_noted_time(lw_parked_since(word)), nanoseconds);
+	return lw_has_passed(lw_noted_time(&lw_parked_first(word)->since), nanoseconds);
 }
 
 /* The checker lets trylock fail instead, which it may at any time. */
@@ -312,13 +312,13 @@ static bool lw_mutex_steal(union lw_word *word)
 			if (!lw_mutex_acquire(word, val, starved ? LW_STARVED : 0, 0))
 				return false;
 			if (starved)
-				lw_note_time(lw_parked_since(word), lw_timestamp());
+				lw_note_time(&lw_parked_first(word)->since, lw_timestamp());
 			return true;
 		}
 		/* (*,*,0) -> (*,*,1) */
 		if (lw_field_try_cmpxchg(word, locked_pending, &seen, (uint16_t)next, acquire)) {
 			if (lw_mutex_is_starved(next))
-				lw_note_time(lw_parked_since(word), lw_timestamp());
+				lw_note_time(&lw_parked_first(word)->since, lw_timestamp());
 			if (next & LW_RETAKEN)
 				lw_count(retakes);
 			else
@@ -377,7 +377,7 @@ static bool lw_mutex_pending(union lw_word *word, uint32_t spin)
 				continue;
 			}
 			if (opens == LW_STARVED)
-				lw_note_time(lw_parked_since(word), lw_timestamp());
+				lw_note_time(&lw_parked_first(word)->since, lw_timestamp());
 			lw_count(pending_acquisitions);
 			lw_spin_report(true);
 			return true;
@@ -501,7 +501,7 @@ static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 	bool limit_reached = false, starved = false;
 
 	if (lw_waiters_park())
-		lw_note_time(lw_parked_since(word), lw_timestamp());
+		lw_note_time(&lw_parked_first(word)->since, lw_timestamp());
 
 	for (;;) {
 		uint32_t val;
@@ -533,7 +533,7 @@ static enum lw_mutex_outcome lw_mutex_head(struct lw_mutex_waiter *me)
 			lw_mutex_next_head(me, false);
 			return LW_MUTEX_LEFT;
 		}
-		lw_note_time(lw_parked_since(word), since);
+		lw_note_time(&lw_parked_first(word)->since, since);
 		if (!lw_head_enter_table(word, me->at, starved ? 0 : LW_OPEN))
 			continue;
 		lw_spin_report(false);
@@ -818,7 +818,7 @@ void lw_mutex_unlock_slow(struct lw_mutex *mutex)
 		if (!wake)
 			break;
 		if (lw_mutex_is_starved(seen))
-			lw_note_time(lw_parked_since(word), lw_timestamp());
+			lw_note_time(&lw_parked_first(word)->since, lw_timestamp());
 		seen = next;
 		found = lw_unlock_head(word, &slot);
 		if (found)

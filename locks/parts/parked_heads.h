@@ -36,10 +36,10 @@ static inline struct lw_parked_head *lw_parked_probe(union lw_word *lock, uint32
 				  (((uint32_t)1 << bits) - 1)];
 }
 
-/* The time since which the head of this lock waits, or that of another lock with this entry. */
-static inline __typeof__(((struct lw_parked_head *)0)->since) *lw_parked_since(union lw_word *lock)
+/* The entry that is looked for first. Its `since` is that of this lock, or of another. */
+static inline struct lw_parked_head *lw_parked_first(union lw_word *lock)
 {
-	return &lw_parked_probe(lock, 0)->since;
+	return lw_parked_probe(lock, 0);
 }
 
 /* Insert an entry for a lock. NULL if the table is full. */

@@ -214,7 +214,7 @@ static inline bool lw_make_head(union lw_word *lock, struct lw_node *node, uint3
 			entry = lw_parked_insert(lock, node);
 		if (entry) {
 			if (with)
-				lw_note_time(lw_parked_since(lock), lw_timestamp());
+				lw_note_time(&lw_parked_first(lock)->since, lw_timestamp());
 			/* parked and `with`: 0 -> 1 */
 			lw_field_fetch_or(lock, pending, (uint8_t)((LW_PARKED | with) >> 8),
 					  relaxed);

@@ -10,8 +10,7 @@
 #include "guest_tunables_list.h"
 LW_TUNABLE(mutex_spin, 2000, 512, UINT32_MAX, 1, "polls before a waiter parks")
 LW_TUNABLE(mutex_trials, 156, 156, 10000, 0,
-	   "probability, in 1/10000, that an acquiring waiter lets the last holder retake the "
-	   "mutex; only where waiters do not park, so not in programs")
+	   "odds, in 1/10000, that the last holder may retake the mutex; not where waiters park")
 LW_TUNABLE(mutex_slice, 0, 0, 1, 0,
 	   "a holder asks for an extension of its time slice (Linux 7.0 or later)")
 LW_TUNABLE(rwlock_spread_after, 64, 64, 128, 1,
