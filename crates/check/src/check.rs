@@ -113,6 +113,7 @@ impl<'a> Check<'a> {
                 && alike(&|thread| config.has_slot(thread))
                 && alike(&|thread| config.priority.contains(&thread))
                 && alike(&|thread| thread < config.threads - config.readers)
+                && (config.tokens < 2 || alike(&|thread| thread == 0))
                 // Every other thread begins with a trylock, or takes two resilient locks in another order.
                 && (!(config.trylock || self.subject.lock().is_resilient() && config.locks > 1) || alike(&|thread| thread % 2 == 0))
         })

@@ -50,7 +50,8 @@ pub use results::{Broken, CheckOutcome, End, Event};
 pub use site::{OperationKind, Order, Site};
 pub use source::{
     Kind, Named, Role, SourceError, load_source, loaded_has_one_writer, loaded_has_tokens,
-    loaded_has_trylock, loaded_kind, loaded_options, loaded_source, loaded_summary,
+    loaded_has_trylock, loaded_hint, loaded_kind, loaded_makes, loaded_options, loaded_source,
+    loaded_summary,
 };
 pub use token::{Token, TokenError};
 pub use trace::TraceStep;

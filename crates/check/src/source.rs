@@ -49,6 +49,10 @@ struct Loaded {
     named: Vec<Named>,
     /// Its functions in words, if it describes nothing.
     summary: Option<String>,
+    /// What may be the reason of a broken promise.
+    hint: Option<&'static str>,
+    /// The functions that make the object, before the search.
+    makers: Vec<String>,
     has_trylock: bool,
     kind: Kind,
     has_one_writer: bool,
@@ -88,6 +92,19 @@ pub enum SourceError {
          name them: --functions lock=NAME,unlock=NAME"
     )]
     NoLock { path: String, has: String },
+    #[error(
+        "'{path}' has no function that releases a reader of {function}(); name it: --functions read_unlock=NAME"
+    )]
+    NoReadUnlock { path: String, function: String },
+    #[error(
+        "{function}() of '{path}' has several numbers, and none or more than one is called value, count, initial, \
+         tokens or permits; write an init with the tokens only, and name it: --functions init=NAME"
+    )]
+    Tokens { path: String, function: String },
+    #[error(
+        "nothing gives the semaphore of '{path}' its tokens; name what does: --functions init=NAME"
+    )]
+    NoTokens { path: String },
     #[error(
         "{function}() of '{path}' waits with a '{parameter}', which no lock and unlock functions of the file take; \
          name these: --functions lock=NAME,unlock=NAME"
@@ -216,6 +233,8 @@ pub fn load_source(path: &Path, named: &[Named]) -> Result<&'static str, SourceE
         path: path.clone(),
         named: named.to_vec(),
         summary: None,
+        hint: None,
+        makers: Vec::new(),
         has_trylock: true,
         kind: Kind::Lock,
         has_one_writer: false,
@@ -328,7 +347,22 @@ fn load_as_it_stands(
         &String::from_utf8_lossy(&preprocessed),
         &path.to_string_lossy(),
     );
-    let lock = Lock::find(shown, text, &functions, &loaded.named)?;
+    let lock = Lock::find(shown, text, &functions, &loaded.named);
+    if lock.is_err() {
+        // What is not C may be why nothing is found.
+        let mut command = compiler.command();
+        command
+            .args(["-w", "-fsyntax-only"])
+            .args(compiler.language())
+            .arg(path);
+        run(command, &compiler.name, shown)?;
+    }
+    let lock = lock?;
+    if lock.lacks_tokens() {
+        return Err(SourceError::NoTokens {
+            path: shown.to_owned(),
+        });
+    }
     let ending = if compiler.is_cpp { "cc" } else { "c" };
     let main = directory.path().join(format!("source.{ending}"));
     let new = if compiler.is_cpp {
@@ -358,7 +392,7 @@ fn load_as_it_stands(
         Makes {
             lock: function("init").map(|f| std::mem::transmute::<*const *mut c_void, _>(f)),
             cond: function("cond_init").map(|f| std::mem::transmute::<*const *mut c_void, _>(f)),
-            counts: kind == Kind::Semaphore,
+            counts: kind == Kind::Semaphore && lock.is_told_tokens(),
         }
     };
     library.finish(shown, &makes)?;
@@ -391,6 +425,8 @@ fn load_as_it_stands(
     };
     let loaded = Loaded {
         summary: Some(lock.summary() + kernel),
+        hint: compiler.is_kernel.then_some(LINUX_HINT),
+        makers: lock.makers(),
         has_trylock: lock.can_be_tried(),
         kind,
         has_one_writer: lock.has_one_writer(),
@@ -473,7 +509,7 @@ struct Makes {
     lock: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, c_ulong)>,
     /// It makes a condition variable.
     cond: Option<unsafe extern "C" fn(*mut c_void)>,
-    /// The lock is a semaphore.
+    /// The lock is a semaphore whose function is told the number of its tokens.
     counts: bool,
 }
 
@@ -502,7 +538,7 @@ impl Makes {
         }
     }
 
-    /// What memory may hold at the start: for one token, or for each number of tokens if that differs.
+    /// What memory may hold at the start: once, or for each number of tokens that the function is told.
     fn starts(&self, globals: &std::ops::Range<usize>) -> Vec<Start> {
         let before = bytes(globals.clone());
         let most = if self.counts { MOST_TOKENS } else { 1 };
@@ -516,9 +552,6 @@ impl Makes {
                 }
             }
             starts.push(self.start(tokens, globals));
-        }
-        if starts.iter().all(|start| *start == starts[0]) {
-            starts.truncate(1);
         }
         starts
     }
@@ -752,6 +785,20 @@ pub fn loaded_has_tokens() -> bool {
 /// Whether its seqlock has no lock between writers.
 pub fn loaded_has_one_writer() -> bool {
     LOADED.get().is_some_and(|loaded| loaded.has_one_writer)
+}
+
+/// Of a lock in the operations of Linux.
+const LINUX_HINT: &str = "If Linux' own memory model allows less: --memory lkmm. By default, its operations are judged as those of C11.";
+
+/// What may be the reason why the source that was loaded breaks a promise.
+pub fn loaded_hint() -> Option<&'static str> {
+    LOADED.get()?.hint
+}
+
+/// Whether a function makes the object of the source that was loaded, which is done before the search.
+pub fn loaded_makes(function: &str) -> bool {
+    let makers = LOADED.get().map(|loaded| &loaded.makers);
+    makers.is_some_and(|makers| makers.iter().any(|maker| maker == function))
 }
 
 /// The functions of the source that was loaded, in words, if it does not describe its lock.

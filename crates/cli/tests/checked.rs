@@ -840,6 +840,72 @@ fn a_file_with_readers_is_checked_with_writers_alone_too() {
     assert_eq!(check["complete"], true);
 }
 
+/// A semaphore keeps all of its tokens.
+#[test]
+fn a_semaphore_that_loses_tokens_is_found() {
+    let text = "#include <stdatomic.h>
+        typedef struct { atomic_int n; } S;
+        void S_init(S *s, int n) { s->n = n; }
+        void S_P(S *s) { for (;;) { int n = s->n;
+            if (n > 0 && atomic_compare_exchange_strong(&s->n, &n, n - 1)) return; } }
+        void S_V(S *s) { s->n++; }";
+    assert_eq!(found_in(text, &[]), ["none", "none"]);
+    let lost = text.replace("s->n++", "s->n = 1");
+    assert_eq!(found_in(&lost, &[]), ["none", "livelock"]);
+    let untold = text.replace("s->n = n; }", "s->n = n > 0; }");
+    assert_eq!(found_in(&untold, &[]), ["none", "livelock"]);
+    // As many threads as tokens would wait for nothing.
+    let open = text.replace("n > 0", "n >= 0");
+    assert_eq!(
+        found_in(&open, &["--tokens", "3", "--acquisitions", "1"]),
+        ["tokens"]
+    );
+    let without = text.replace("void S_init(S *s, int n) { s->n = n; }", "");
+    let (_, errors) = check_file("s.c", &without, &[], 2);
+    assert!(errors.contains("nothing gives the semaphore"), "{errors}");
+    let two = text.replace("int n) { s->n = n; }", "int a, int b) { s->n = a + b; }");
+    let (_, errors) = check_file("s.c", &two, &[], 2);
+    assert!(
+        errors.contains("S_init() of 's.c' has several numbers"),
+        "{errors}"
+    );
+}
+
+/// What a class of its own declares, and one function that releases readers and writers.
+#[test]
+fn nodes_of_classes_and_common_releases_are_found() {
+    let text = "#include <atomic>
+        class Mcs {
+            struct Node { std::atomic<Node *> next; std::atomic<bool> waits; };
+            std::atomic<Node *> tail{nullptr};
+        public:
+            void lock(Node &me) {
+                me.next = nullptr; me.waits = true;
+                Node *before = tail.exchange(&me);
+                if (before) { before->next = &me; while (me.waits) ; }
+            }
+            void unlock(Node &me) {
+                Node *self = &me;
+                if (!me.next && tail.compare_exchange_strong(self, nullptr)) return;
+                while (!me.next) ;
+                me.next.load()->waits = false;
+            }
+        };";
+    let public = text.replace("class Mcs {", "class Mcs { public:");
+    let (check, _) = check_file("mcs.cpp", &public, &[], 0);
+    assert_eq!(check["complete"], true);
+    let rw = "#include <stdatomic.h>
+        struct rw { atomic_int n; };
+        void rw_wrlock(struct rw *l) { int no = 0; while (!atomic_compare_exchange_strong(&l->n, &no, -1)) no = 0; }
+        void rw_rdlock(struct rw *l) { for (;;) { int n = l->n;
+            if (n >= 0 && atomic_compare_exchange_strong(&l->n, &n, n + 1)) return; } }
+        void rw_unlock(struct rw *l) { if (l->n < 0) l->n = 0; else l->n--; }";
+    let (checks, _) = check_file("rw.c", rw, &[], 0);
+    assert_eq!(checks[0]["readers"], 1);
+    let (_, errors) = check_file("rw.c", &rw.replace("rw_unlock", "rw_wrunlock"), &[], 2);
+    assert!(errors.contains("read_unlock=NAME"), "{errors}");
+}
+
 /// Its acquisitions may fail, but only for a reason that there is.
 #[test]
 fn a_resilient_lock_is_checked_from_its_source() {

@@ -258,7 +258,8 @@ impl LitmusFile {
         let found = others.find(|(name, _)| name.trim() == model.name());
         let word = match found {
             Some((_, verdict)) => verdict,
-            None if model == self.usual_model() || model.is_kernel() => first,
+            None if model == self.usual_model() => first,
+            None if model.is_kernel() && self.usual_model().is_kernel() => first,
             None => return None,
         };
         let mut words = word.split(|c: char| !c.is_alphabetic());

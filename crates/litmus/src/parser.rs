@@ -756,6 +756,14 @@ impl Parser {
                     mark,
                 });
             }
+            AtomicFunction::Init => {
+                let ([address, value], []) = self.with_orders(is_explicit)?;
+                push(Action::Store {
+                    address,
+                    value,
+                    mark: Mark::Plain,
+                });
+            }
             AtomicFunction::Fence => {
                 let ([], [order]) = self.with_orders(is_explicit)?;
                 for fence in order.fences() {
@@ -806,7 +814,7 @@ impl Parser {
                     is_weak,
                 }))
             }
-            AtomicFunction::Store | AtomicFunction::Fence => {
+            AtomicFunction::Store | AtomicFunction::Init | AtomicFunction::Fence => {
                 return self.refuse_token("as a value");
             }
         })

@@ -88,23 +88,28 @@ pub(super) fn find(name: &str) -> Option<Primitive> {
 pub(super) enum AtomicFunction {
     Load,
     Store,
+    /// It is not atomic.
+    Init,
     Exchange,
     Fetch(Binary),
-    CompareExchange { is_weak: bool },
+    CompareExchange {
+        is_weak: bool,
+    },
     Fence,
 }
 
 /// The function of C11 of a name, and whether its memory orders are arguments.
 pub(super) fn atomic_function(name: &str) -> Option<(AtomicFunction, bool)> {
-    use AtomicFunction::{CompareExchange, Exchange, Fence, Fetch, Load, Store};
+    use AtomicFunction::{CompareExchange, Exchange, Fence, Fetch, Init, Load, Store};
     let base = name.strip_suffix("_explicit");
     let function = match base.unwrap_or(name).strip_prefix("atomic_")? {
         "load" => Load,
-        "store" | "init" => Store,
+        "store" => Store,
+        "init" if base.is_none() => return Some((Init, false)),
         "exchange" => Exchange,
         "compare_exchange_strong" => CompareExchange { is_weak: false },
         "compare_exchange_weak" => CompareExchange { is_weak: true },
-        "thread_fence" => return Some((Fence, true)),
+        "thread_fence" if base.is_none() => return Some((Fence, true)),
         // The kernel has functions of these names too, with the address last.
         other if base.is_some() => Fetch(match other.strip_prefix("fetch_")? {
             "add" => Binary::Add,

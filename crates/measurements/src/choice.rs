@@ -14,21 +14,22 @@ pub fn mean_share(shares: impl IntoIterator<Item = f64>) -> f64 {
     (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
 }
 
-/// The lock to take, of these with their means in each round: the mutex, unless another is better by more than can
-/// be level in every round; without the mutex, the best one.
+/// The lock to take, of these with their means in each round: the mutex, unless others are better in every round by
+/// more than can be level. Of those, and without the mutex, it is the one with the greatest mean.
 pub fn lock_to_take<'a>(means: impl IntoIterator<Item = (&'a str, Vec<f64>)>) -> Option<&'a str> {
     let means: Vec<_> = means.into_iter().collect();
-    let overall = |(_, rounds): &(&str, Vec<f64>)| mean_share(rounds.iter().copied());
-    let best = means
-        .iter()
-        .max_by(|a, b| overall(a).total_cmp(&overall(b)))?;
-    let is_better = |usual: &[f64]| {
-        let mut rounds = best.1.iter().zip(usual);
-        rounds.all(|(best, usual)| LEVEL * best > *usual)
+    let usual = means.iter().find(|(lock, _)| *lock == USUAL);
+    let is_better = |(_, rounds): &&(&str, Vec<f64>)| {
+        let Some((_, usual)) = usual else {
+            return true;
+        };
+        let mut pairs = rounds.iter().zip(usual);
+        !rounds.is_empty() && pairs.all(|(mean, usual)| LEVEL * mean > *usual)
     };
-    let mut usual = means.iter().filter(|(lock, _)| *lock == USUAL);
-    let is_level = usual.any(|(_, rounds)| !is_better(rounds));
-    Some(if is_level { USUAL } else { best.0 })
+    let overall = |(_, rounds): &(&str, Vec<f64>)| mean_share(rounds.iter().copied());
+    let better = means.iter().filter(is_better);
+    let best = better.max_by(|a, b| overall(a).total_cmp(&overall(b)));
+    Some(best.or(usual)?.0)
 }
 
 #[cfg(test)]
@@ -57,6 +58,20 @@ mod tests {
         assert_eq!(taken(&[0.85]), Some("pv"));
         assert_eq!(taken(&[0.5, 0.86]), Some("mutex"));
         assert_eq!(taken(&[0.5, 0.85]), Some("pv"));
+        // One that is second in the mean, but better in each round.
+        let second = [
+            ("pv", vec![0.9, 0.7]),
+            ("hq", vec![0.8, 0.7]),
+            ("mutex", vec![0.7, 0.68]),
+        ];
+        assert_eq!(lock_to_take(second), Some("mutex"));
+        let second = [
+            ("pv", vec![1.0, 0.6]),
+            ("hq", vec![0.75, 0.75]),
+            ("mutex", vec![0.7, 0.7]),
+        ];
+        assert_eq!(lock_to_take(second), Some("hq"));
+        assert_eq!(taken(&[]), Some("mutex"));
         let without = [("cna", vec![0.5]), ("hq", vec![0.7])];
         assert_eq!(lock_to_take(without), Some("hq"));
         assert_eq!(lock_to_take([]), None);

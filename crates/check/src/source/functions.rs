@@ -317,21 +317,26 @@ impl fmt::Display for Named {
 /// The role and the beginning of a function's name.
 fn role(name: &str) -> Option<(Role, String)> {
     // As Dijkstra has them.
+    let plain: String = name.chars().filter(|c| *c != '_').collect();
+    let begin = &plain[..plain.len().saturating_sub(1)];
     match name.rsplit('_').next() {
-        Some("P") => return Some((Role::Wait, name[..name.len() - 1].to_lowercase())),
-        Some("V") => return Some((Role::Post, name[..name.len() - 1].to_lowercase())),
+        Some("P") => return Some((Role::Wait, begin.to_lowercase())),
+        Some("V") => return Some((Role::Post, begin.to_lowercase())),
         _ => {}
     }
-    let plain: String = name
-        .chars()
-        .filter(|c| *c != '_')
-        .collect::<String>()
-        .to_lowercase();
+    let plain = plain.to_lowercase();
     let ends = ROLES
         .iter()
         .flat_map(|(role, _, ends)| ends.iter().map(move |end| (*role, *end)));
+    // In rw_unlock(), the w is a part of the name before it.
+    let words: Vec<&str> = name.rsplit('_').collect();
+    let is_one_word = |end: &str| {
+        let is_short = matches!(end, "wlock" | "wunlock" | "rlock" | "runlock");
+        let before = words.get(1).filter(|_| words[0].len() < end.len());
+        !is_short || before.is_none_or(|before| before.len() == 1)
+    };
     let found = ends
-        .filter(|(_, end)| plain.ends_with(end))
+        .filter(|(_, end)| plain.ends_with(end) && is_one_word(end))
         .max_by_key(|(_, end)| end.len());
     found.map(|(role, end)| (role, plain[..plain.len() - end.len()].to_owned()))
 }
@@ -346,6 +351,8 @@ pub(super) struct Function {
     class: Option<String>,
     /// The types of its parameters.
     parameters: Vec<String>,
+    /// Their names, where they have any.
+    names: Vec<String>,
     /// It stands in the file that the user gave, and not in one that this includes.
     is_own: bool,
     /// The class is a template, and not an instance of one.
@@ -357,6 +364,28 @@ impl Function {
     fn path(&self) -> String {
         let class = self.class.iter().map(|class| format!("{class}::"));
         format!("{}{}{}", self.scope, class.collect::<String>(), self.name)
+    }
+
+    /// The place of the parameter that tells a semaphore its tokens: the only number, or the only one with such
+    /// a name.
+    fn count(&self, path: &str) -> Result<Option<usize>, SourceError> {
+        const NAMES: [&str; 8] = [
+            "value", "val", "count", "n", "initial", "tokens", "permits", "init",
+        ];
+        let numbers = (0..self.parameters.len()).filter(|i| !is_pointer(&self.parameters[*i]));
+        let numbers: Vec<usize> = numbers.collect();
+        let named = numbers
+            .iter()
+            .filter(|i| NAMES.contains(&&self.names[**i][..]));
+        let named: Vec<usize> = named.copied().collect();
+        match (&numbers[..], &named[..]) {
+            ([], _) => Ok(None),
+            ([one], _) | (_, [one]) => Ok(Some(*one)),
+            _ => Err(SourceError::Tokens {
+                path: path.to_owned(),
+                function: self.path(),
+            }),
+        }
     }
 
     /// Functions of one lock have one key.
@@ -512,7 +541,7 @@ fn declared(tokens: &[Token], scope: &str, class: Option<&str>) -> Option<Functi
         return None;
     }
     let end = closing(&tokens, at + 1);
-    let mut parameters = Vec::new();
+    let (mut parameters, mut names) = (Vec::new(), Vec::new());
     let mut depth = 0;
     let mut begin = at + 2;
     for i in at + 2..=end {
@@ -521,18 +550,23 @@ fn declared(tokens: &[Token], scope: &str, class: Option<&str>) -> Option<Functi
             ")" | "]" | ">" if i < end => depth -= 1,
             "," if depth > 0 => {}
             "," | ")" => {
-                parameters.push(type_of(&tokens[begin..i]));
+                let parameter = type_of(&tokens[begin..i]);
+                if !parameter.is_empty() && parameter != "void" {
+                    parameters.push(parameter);
+                    let last = tokens[begin..i].last().map_or("", |token| token.text);
+                    names.push(last.to_owned());
+                }
                 begin = i + 1;
             }
             _ => {}
         }
     }
-    parameters.retain(|parameter| !parameter.is_empty() && parameter != "void");
     Some(Function {
         name: tokens[at].text.to_owned(),
         scope: scope.to_owned(),
         class: class.map(str::to_owned),
         parameters,
+        names,
         is_own: tokens[at].is_own,
         is_template: false,
     })
@@ -621,6 +655,7 @@ pub(super) fn functions(text: &str, own: &str) -> Vec<Function> {
     let mut found = Vec::new();
     let mut scopes: Vec<Scope> = Vec::new();
     let mut named = Vec::new();
+    let mut nested: Vec<(String, String)> = Vec::new();
     let mut begin = 0;
     let mut at = 0;
     while at < tokens.len() {
@@ -697,6 +732,7 @@ pub(super) fn functions(text: &str, own: &str) -> Vec<Function> {
                 } else if is_class(rest, is_template) {
                     // A structure of C has no methods, so nothing is found in it.
                     let name = name_after(rest, &["class", "struct"]).unwrap_or_default();
+                    nested.extend(class.map(|outer| (outer.to_owned(), name.clone())));
                     scopes.push(Scope::Class { name, is_template });
                 } else {
                     // An initialiser, an enumeration, or the body of a constructor or of a template.
@@ -713,7 +749,27 @@ pub(super) fn functions(text: &str, own: &str) -> Vec<Function> {
         }
         at += 1;
     }
-    instantiated(found, &named)
+    let mut found = instantiated(found, &named);
+    found
+        .iter_mut()
+        .for_each(|function| qualify(function, &nested));
+    found
+}
+
+/// Gives the types of parameters their full names, where a class is declared in that of the method.
+fn qualify(function: &mut Function, nested: &[(String, String)]) {
+    let Some(class) = &function.class else {
+        return;
+    };
+    let template = class.split('<').next();
+    for parameter in &mut function.parameters {
+        let is_it = |(outer, inner): &&(String, String)| {
+            Some(&outer[..]) == template && parameter.split(' ').next() == Some(inner)
+        };
+        if nested.iter().any(|one| is_it(&one)) {
+            *parameter = format!("{}{class}::{parameter}", function.scope);
+        }
+    }
 }
 
 /// The parameters of the function that makes an object of memory: the last one is for a semaphore.
@@ -837,10 +893,14 @@ impl Lock {
     }
 
     fn names(&self) -> String {
-        let names = self
-            .functions
-            .iter()
-            .map(|(role, function)| format!("{role}={}", function.path()));
+        let names = self.functions.iter().map(|(role, function)| {
+            let not = if self.zero_succeeds.contains(role) {
+                "!"
+            } else {
+                ""
+            };
+            format!("{role}={not}{}", function.path())
+        });
         names.collect::<Vec<_>>().join(",")
     }
 
@@ -960,6 +1020,7 @@ impl Lock {
         }
         let mut lock = found.pop().unwrap_or_default();
         lock.functions.extend(given);
+        lock.release_readers(path)?;
         lock.add_mutex(path, &mutexes)?;
         let is_part = |role: Role| lock.kind().is_none_or(|kind| kind.roles().contains(&role));
         if let (Some(kind), Some(other)) =
@@ -1018,6 +1079,47 @@ impl Lock {
                 },
             }),
         }
+    }
+
+    /// Readers are released by the function that releases a writer if none has the name of one of theirs, as in
+    /// POSIX.
+    fn release_readers(&mut self, path: &str) -> Result<(), SourceError> {
+        if !self.has(Role::ReadLock) || self.has(Role::ReadUnlock) {
+            return Ok(());
+        }
+        let unlock = self.functions.get(&Role::Unlock);
+        let is_of_both = |unlock: &&Function| !unlock.name.to_lowercase().contains("wr");
+        let Some(unlock) = unlock.filter(is_of_both).cloned() else {
+            return Err(SourceError::NoReadUnlock {
+                path: path.to_owned(),
+                function: self.functions[&Role::ReadLock].path(),
+            });
+        };
+        self.functions.insert(Role::ReadUnlock, unlock);
+        Ok(())
+    }
+
+    /// The names of the functions that make it.
+    pub(super) fn makers(&self) -> Vec<String> {
+        let made = [Role::Init, Role::CondInit];
+        let made = made.iter().filter_map(|role| self.functions.get(role));
+        made.map(|function| function.name.clone()).collect()
+    }
+
+    /// Whether its function, or its constructor, is told the number of tokens.
+    pub(super) fn is_told_tokens(&self) -> bool {
+        match self.functions.get(&Role::Init) {
+            Some(init) => init
+                .parameters
+                .iter()
+                .any(|parameter| !is_pointer(parameter)),
+            None => self.initialiser.is_none(),
+        }
+    }
+
+    /// Whether nothing gives a semaphore its tokens.
+    pub(super) fn lacks_tokens(&self) -> bool {
+        self.kind() == Some(Kind::Semaphore) && self.begins_with_zeros()
     }
 
     /// Adds the mutex of a condition variable: that of the type with which its wait function is called.
@@ -1114,9 +1216,10 @@ impl Lock {
         let mut lock_is_given = function.class.is_some() && !is_of_cond;
         let mut cond_is_given = function.class.is_some() || !is_of_cond;
         let initialises = matches!(role, Role::Init | Role::CondInit);
-        // The count stands behind what else says how to make a semaphore.
-        let is_number = |parameter: &String| !is_pointer(parameter);
-        let count = function.parameters.iter().rposition(is_number);
+        let count = match initialises && self.kind() == Some(Kind::Semaphore) {
+            true => function.count(path)?,
+            false => None,
+        };
         let mut arguments = Vec::new();
         for (i, parameter) in function.parameters.iter().enumerate() {
             let is = |known: &Option<String>| known.as_ref() == Some(parameter);

@@ -117,6 +117,10 @@ impl Options {
         }
         let is_of_two = config.threads == 2;
         let mut uses = vec![config];
+        if loaded_has_tokens() {
+            // One thread more than tokens, so that it waits.
+            uses[0].threads = uses[0].threads.max(uses[0].tokens as usize + 1);
+        }
         if subject.1.has_readers() && !self.checked.gives_readers() {
             let threads = self.checked.config.threads;
             if !loaded_has_one_writer() {

@@ -6,9 +6,9 @@ use std::fmt;
 use itertools::Itertools;
 use lockworks_check::mutants::{SizeShows, shows};
 use lockworks_check::{
-    Broken, Check, CheckOutcome, Config, Coverage, End, Event, LIMIT_OF_STATES, Order,
-    RandomOutcome, RandomRuns, Site, Token, TraceStep, WINDOW, loaded_options, loaded_source,
-    loaded_summary,
+    Broken, Check, CheckOutcome, Config, Coverage, End, Event, LIMIT_OF_STATES, Memory, Order,
+    RandomOutcome, RandomRuns, Site, Token, TraceStep, WINDOW, loaded_hint, loaded_makes,
+    loaded_options, loaded_source, loaded_summary,
 };
 use serde::{Serialize, Serializer};
 
@@ -403,8 +403,17 @@ const CLIENT: &str = "client.c";
 /// was loaded from a source has no operations that are built in.
 fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
     let is_covered = |site: &Site| covered[site.number()];
-    // A call of a source may have several sites, and so has one that is inlined.
-    let place = |site: &Site| (site.file(), site.line, site.to_string());
+    // A call of a source may have several sites, and so has one that is inlined. In a file as it stands, the
+    // lines count: a futex call has sites for what it may do, and what makes the lock runs before the search.
+    let stands = loaded_summary().is_some();
+    let text = |site: &Site| {
+        if stands {
+            String::new()
+        } else {
+            site.to_string()
+        }
+    };
+    let place = |site: &Site| (site.file(), site.line, text(site));
     let reached: BTreeSet<_> = Site::all()
         .iter()
         .filter(|site| is_covered(site))
@@ -419,6 +428,7 @@ fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
         .iter()
         .filter(|site| !reached.contains(&place(site)) && files.contains(site.file()))
         .filter(|site| loaded_source().is_none() || !site.is_built_in())
+        .filter(|site| !loaded_makes(site.function()))
         // Those of variables on a thread's stack are no operations.
         .filter(|site| site.order != Order::Plain)
         .map(|site| Uncovered {
@@ -488,8 +498,18 @@ pub fn of_source(reports: &[CheckReport]) -> String {
     let Some(path) = loaded_source() else {
         return String::new();
     };
-    if reports.iter().any(|report| report.counterexample.is_some()) {
-        return String::new();
+    let broken: Vec<_> = reports
+        .iter()
+        .filter(|report| report.counterexample.is_some())
+        .collect();
+    if !broken.is_empty() {
+        let is_c11 = |report: &&CheckReport| report.config.memory == Memory::C11;
+        let hint = loaded_hint().filter(|_| broken.iter().all(is_c11));
+        let tries = broken.iter().all(|report| report.config.trylock);
+        let zero =
+            "Only trials break it. If 0 is success: --functions trylock=!NAME, or trywait=!NAME";
+        let hints = [hint, tries.then_some(zero)].into_iter().flatten();
+        return hints.map(|hint| fitted(&format!("{hint}\n"))).collect();
     }
     let mut text = String::new();
     let complete = reports.iter().filter(|report| report.complete);

@@ -71,22 +71,26 @@ pub fn for_this_machine(host: &Host, loads: &Loads, validated: Option<&TrustRepo
         .filter(|_| taken.lock != GLIBC)
         .map_or_else(String::new, |glibc| {
             format!(
-                " pthread_mutex makes {:.0} %, {:.0} % at worst.",
+                " That of pthread_mutex is {:.0} %, and {:.0} % at worst.",
                 percent(glibc.mean),
                 percent(glibc.worst.0)
             )
         });
     let what = format!(
-        "If you take one lock, take {}: it makes {:.0} % of the best lock for programs in geometric mean, {:.0} % at \
-         worst ({place}).{glibc}",
+        "If you take one lock, take {}: its throughput is {:.0} % of the best lock's for programs, in geometric mean \
+         over all loads and numbers of threads, and {:.0} % at worst ({place}).{glibc}",
         taken.lock,
         percent(taken.mean),
         percent(*share),
     );
+    let [low, high] = [f64::min, f64::max].map(|of| taken.by_round.iter().copied().reduce(of));
     let how_sure = format!(
-        "Measured under {} loads of two counters under one lock. What your program does with its locks is more than \
-         these: `lockworks report -- PROGRAM`. {}",
+        "Measured under {} loads of two counters under one lock; in single rounds it was {:.0} to {:.0} %. Another \
+         lock is named instead of the mutex only if it is better by more than 5 % in every round. What your program \
+         does with its locks is more than these: `lockworks report -- PROGRAM`. {}",
         loads.measured.len(),
+        percent(low.unwrap_or(taken.mean)),
+        percent(high.unwrap_or(taken.mean)),
         validated.map_or("", |report| &report.here),
     );
     heading(title, what, how_sure, taken.lock)
