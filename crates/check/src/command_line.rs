@@ -30,11 +30,6 @@ pub struct Checked {
     #[arg(long, value_name = "N", hide_short_help = true)]
     readers: Option<usize>,
 
-    /// Number of tokens with which a semaphore in FILE begins [default: 1, and 2 if its init is told]
-    #[arg(long, value_name = "N", hide_short_help = true,
-          value_parser = clap::value_parser!(u8).range(1..))]
-    tokens: Option<u8>,
-
     /// Number of NUMA nodes, 1 to 8; threads are spread over them in turn [default: 2 for a
     /// NUMA-aware lock, else 1]
     #[arg(long, value_name = "N", hide_short_help = true)]
@@ -80,11 +75,6 @@ impl Checked {
         self.readers.is_some()
     }
 
-    /// Whether the number of tokens is given.
-    pub fn gives_tokens(&self) -> bool {
-        self.tokens.is_some()
-    }
-
     /// The configuration of the check of this lock, lockref or condition variable.
     pub fn config(&self, (name, lock): (&str, &LockType)) -> Config {
         let default_readers = match lock.has_readers() {
@@ -101,7 +91,6 @@ impl Checked {
             lock: name.to_owned(),
             readers: self.readers.unwrap_or(default_readers),
             nodes: self.nodes.unwrap_or(default_nodes),
-            tokens: self.tokens.unwrap_or(0),
             // Those that are not set are small.
             tunables: tunables.with(&self.tune),
             ..self.config.clone()

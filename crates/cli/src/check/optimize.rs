@@ -93,7 +93,7 @@ pub fn command(options: &Options, limits: &Limits) -> Result<ExitCode> {
     output.destination.check()?;
     let mut reports = Vec::new();
     for subject in options.subjects()? {
-        let config = options.checked.config(subject);
+        let config = options.config(subject);
         ensure!(
             config.memory.is_weak(),
             "{} does not check that the lock orders the protected data, which orders are for; ask for \

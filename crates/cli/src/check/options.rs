@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{Args, Command, Id};
+use clap::{Args, Command, Id, value_parser};
 use lockworks::LockType;
 use lockworks_check::command_line::{Checked, find_subject, subjects};
 use lockworks_check::{
@@ -31,6 +31,11 @@ pub struct Options {
 
     #[command(flatten)]
     pub functions: Functions,
+
+    /// Number of tokens with which a semaphore in FILE begins [default: 1, and 2 if its init is told]
+    #[arg(long, value_name = "N", hide_short_help = true, conflicts_with_all = ["quick", "replay"],
+          value_parser = value_parser!(u8).range(1..))]
+    pub tokens: Option<u8>,
 
     /// Check only the few small configurations that each lock has, up to 200,000 states each
     ///
@@ -106,10 +111,18 @@ fn ids<Part: Args>() -> impl Iterator<Item = Id> {
 }
 
 impl Options {
+    /// The configuration of a lock, lockref or condition variable.
+    pub fn config(&self, subject: (&'static str, &'static LockType)) -> Config {
+        Config {
+            tokens: self.tokens.unwrap_or(0),
+            ..self.checked.config(subject)
+        }
+    }
+
     /// The configurations of a lock, lockref or condition variable. A file is also checked with the functions
     /// that only options call, unless the user gives one of these.
     pub fn uses(&self, subject: (&'static str, &'static LockType)) -> Vec<Config> {
-        let config = self.checked.config(subject);
+        let config = self.config(subject);
         let is_one =
             config.trylock || config.cancel || config.nesting > 0 || self.output.keep.is_some();
         if self.file.is_none() || is_one {
@@ -156,7 +169,7 @@ impl Options {
             also(&has_threads(3));
         }
         // One thread more than tokens, so that it waits.
-        if loaded_has_tokens() && !self.checked.gives_tokens() {
+        if loaded_has_tokens() && self.tokens.is_none() {
             also(&|config| {
                 config.tokens = 2;
                 has_threads(3)(config);
