@@ -301,7 +301,7 @@ impl Site {
     }
 
     /// Whether it is one of the threads of a check, which are no part of a lock.
-    pub(crate) fn is_of_client(&self) -> bool {
+    pub fn is_of_client(&self) -> bool {
         self.is_built_in() && self.file().ends_with("client.c")
     }
 

@@ -337,12 +337,7 @@ fn load_as_it_stands(
 ) -> Result<(locks::Own, Loaded), SourceError> {
     let directory = tempfile::tempdir().map_err(SourceError::Headers)?;
     let compiler = Compiler::new(path, directory.path())?;
-    let mut command = compiler.command();
-    command
-        .args(["-w", "-E"])
-        .args(compiler.language())
-        .arg(path);
-    let preprocessed = run(command, &compiler.name, shown)?.stdout;
+    let preprocessed = run(compiler.only("-E", path), &compiler.name, shown)?.stdout;
     let functions = functions::functions(
         &String::from_utf8_lossy(&preprocessed),
         &path.to_string_lossy(),
@@ -350,12 +345,7 @@ fn load_as_it_stands(
     let lock = Lock::find(shown, text, &functions, &loaded.named);
     if lock.is_err() {
         // What is not C may be why nothing is found.
-        let mut command = compiler.command();
-        command
-            .args(["-w", "-fsyntax-only"])
-            .args(compiler.language())
-            .arg(path);
-        run(command, &compiler.name, shown)?;
+        run(compiler.only("-fsyntax-only", path), &compiler.name, shown)?;
     }
     let lock = lock?;
     if lock.lacks_tokens() {
@@ -1077,14 +1067,17 @@ impl Compiler {
         command
     }
 
+    /// The command that makes only a step of compiling a source: `-E`, or `-fsyntax-only`.
+    fn only(&self, step: &str, path: &Path) -> Command {
+        let mut command = self.command();
+        command.args(["-w", step]).args(self.language()).arg(path);
+        command
+    }
+
     /// A source without its macros and comments, if all its headers are there.
     fn preprocessed(&self, path: &Path) -> Option<String> {
-        let mut command = self.command();
-        command.args(["-w", "-E"]).args(self.language()).arg(path);
-        let output = command
-            .output()
-            .ok()
-            .filter(|output| output.status.success());
+        let output = self.only("-E", path).output().ok();
+        let output = output.filter(|output| output.status.success());
         Some(String::from_utf8_lossy(&output?.stdout).into_owned())
     }
 

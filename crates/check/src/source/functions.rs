@@ -316,12 +316,13 @@ impl fmt::Display for Named {
 
 /// The role and the beginning of a function's name.
 fn role(name: &str) -> Option<(Role, String)> {
-    // As Dijkstra has them.
     let plain: String = name.chars().filter(|c| *c != '_').collect();
     let begin = &plain[..plain.len().saturating_sub(1)];
-    match name.rsplit('_').next() {
-        Some("P") => return Some((Role::Wait, begin.to_lowercase())),
-        Some("V") => return Some((Role::Post, begin.to_lowercase())),
+    let words: Vec<&str> = name.rsplit('_').collect();
+    // As Dijkstra has them.
+    match words.first() {
+        Some(&"P") => return Some((Role::Wait, begin.to_lowercase())),
+        Some(&"V") => return Some((Role::Post, begin.to_lowercase())),
         _ => {}
     }
     let plain = plain.to_lowercase();
@@ -329,7 +330,6 @@ fn role(name: &str) -> Option<(Role, String)> {
         .iter()
         .flat_map(|(role, _, ends)| ends.iter().map(move |end| (*role, *end)));
     // In rw_unlock(), the w is a part of the name before it.
-    let words: Vec<&str> = name.rsplit('_').collect();
     let is_one_word = |end: &str| {
         let is_short = matches!(end, "wlock" | "wunlock" | "rlock" | "runlock");
         let before = words.get(1).filter(|_| words[0].len() < end.len());

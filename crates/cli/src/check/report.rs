@@ -396,9 +396,6 @@ fn counted(event: &Event) -> String {
     format!("{} ({queue})", event.name)
 }
 
-/// The file with the threads of a check, which is no part of a lock.
-const CLIENT: &str = "client.c";
-
 /// Operations that no run reached, in files of which a run reached another: those of this lock. A lock that
 /// was loaded from a source has no operations that are built in.
 fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
@@ -421,7 +418,7 @@ fn uncovered(covered: &[bool]) -> Vec<Uncovered> {
         .collect();
     let files: BTreeSet<_> = Site::all()
         .iter()
-        .filter(|site| is_covered(site) && site.file() != CLIENT)
+        .filter(|site| is_covered(site) && !site.is_of_client())
         .map(Site::file)
         .collect();
     let mut found: Vec<_> = Site::all()
