@@ -79,7 +79,8 @@ static lw_always_inline void lw_cna_move(struct lw_node *head, struct lw_node *n
 		head2 = lw_load(&tail2->secondary_head, relaxed);
 		lw_store(&tail2->next, next, relaxed);
 	} else {
-		lw_store(&head->secondary_since, lw_clock(), relaxed);
+		lw_store(&head->secondary_until, lw_clock_after(lw_tunable(numa_threshold_ms)),
+			 relaxed);
 	}
 	lw_store(&next->secondary_head, head2, relaxed);
 	*locked = lw_load(&next->tail, relaxed);
@@ -127,9 +128,7 @@ static lw_always_inline struct lw_node *lw_cna_reorder(struct lw_node *head, str
 /* Is it the secondary queue's turn? */
 static inline bool lw_cna_is_too_old(const struct lw_node *head)
 {
-	uint64_t age = lw_clock() - lw_load(&head->secondary_since, relaxed);
-
-	return !lw_numa_aware(cna) || age > (uint64_t)lw_tunable(numa_threshold_ms) * 1000000;
+	return !lw_numa_aware(cna) || lw_clock() > lw_load(&head->secondary_until, relaxed);
 }
 
 /*
@@ -192,26 +191,26 @@ static lw_always_inline bool lw_cna_try_take_last(union lw_word *word, uint32_t 
 /* The steps are those of lw_qspinlock_lock_slow(). */
 void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val)
 {
-	struct lw_node *nodes, *node, *next, *heir = NULL;
+	struct lw_node *node, *next, *heir = NULL;
 	union lw_word *word = &lock->word;
-	uint32_t tail, prev, locked = LW_NODE_HEAD;
+	uint32_t prev, locked = LW_NODE_HEAD;
+	struct lw_own_node own;
 
 	if (lw_pending_lock(word, val))
 		return;
 
-	tail = lw_node_take(NULL, &nodes);
-	if (!tail) {
+	if (!lw_node_take(NULL, &own)) {
 		lw_spin_nodeless(word);
 		return;
 	}
-	node = &nodes[lw_tail_index(tail)];
+	node = own.node;
 	lw_node_init(node);
-	lw_cna_init_node(node, tail);
+	lw_cna_init_node(node, own.tail);
 
 	if (lw_word_trylock(word))
 		goto acquired;
 
-	prev = lw_word_xchg_tail(word, tail);
+	prev = lw_word_xchg_tail(word, own.tail);
 	if (prev && !lw_is_dead(lw_decode_tail(prev))) {
 		lw_store(&lw_decode_tail(prev)->next, node, release);
 		locked = lw_mcs_wait(node);
@@ -226,7 +225,7 @@ void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val)
 
 	/* (*,*,*) -> (*,0,0) */
 	while (val = lw_await_eq(&word->val, lw_head_awaits(), 0, acquire),
-	       !heir && (val & LW_TAIL_MASK) == tail) {
+	       !heir && (val & LW_TAIL_MASK) == own.tail) {
 		if (lw_cna_try_take_last(word, val, node, locked))
 			goto acquired;
 		/* Another thread has set the pending bit: see qspinlock.c. */
@@ -238,10 +237,10 @@ void lw_cna_lock_slow(struct lw_cna *lock, uint32_t val)
 		heir = lw_cna_heir(node, next, &locked);
 	}
 	if (lw_cna_has_secondary(locked))
-		lw_store(&heir->secondary_since, lw_load(&node->secondary_since, relaxed), relaxed);
+		lw_store(&heir->secondary_until, lw_load(&node->secondary_until, relaxed), relaxed);
 	lw_cna_pass(node, heir, locked);
 acquired:
-	lw_node_return(nodes, tail);
+	lw_node_return(&own);
 }
 
 LW_DESCRIBE(cna, struct lw_cna, .summary = "compact NUMA-aware queued spinlock",

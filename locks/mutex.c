@@ -751,7 +751,7 @@ static lw_noinline bool lw_mutex_contend(struct lw_mutex *mutex, const struct lw
 	union lw_word *word = &mutex->word;
 	struct lw_mutex_waiter me = {.word = word, .limit = limit};
 	enum lw_mutex_outcome outcome = LW_MUTEX_ACQUIRED;
-	struct lw_node *nodes;
+	struct lw_own_node own;
 
 	me.spin = lw_waiters_park() ? lw_spin_budget((uint32_t)lw_tunable(mutex_spin)) : UINT32_MAX;
 	me.slot = lw_slot_enter();
@@ -759,15 +759,15 @@ static lw_noinline bool lw_mutex_contend(struct lw_mutex *mutex, const struct lw
 		lw_slot_leave(me.slot);
 		return me.slot || lw_mutex_nodeless(mutex, limit);
 	}
-	me.tail = lw_node_take(limit, &nodes);
-	if (me.tail) {
-		me.node = me.at = &nodes[lw_tail_index(me.tail)];
+	if (lw_node_take(limit, &own)) {
+		me.tail = own.tail;
+		me.node = me.at = own.node;
 		me.self = lw_node_queue_waiters(word, me.tail);
 		outcome = lw_mutex_queue(&me);
 		if (outcome == LW_MUTEX_ABANDONED)
 			lw_slot_leave(me.slot);
 		else
-			lw_node_return(nodes, me.tail);
+			lw_node_return(&own);
 	}
 	lw_slot_leave(me.slot);
 	/* Did we leave a queue that does not move? Then arrive once more. */

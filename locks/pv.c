@@ -160,19 +160,18 @@ bool lw_pv_lock_limited(struct lw_pv *pv, const struct lw_wait_limit *limit)
 {
 	union lw_word *lock = &pv->word;
 	enum lw_wait_outcome outcome;
-	struct lw_node *nodes;
-	uint32_t val, tail;
+	struct lw_own_node own;
+	uint32_t val;
 
 	if (lw_pv_steal(lock, &val) || lw_pv_pending(lock, val))
 		return true;
-	tail = lw_node_take(limit, &nodes);
-	if (!tail)
+	if (!lw_node_take(limit, &own))
 		return lw_steal_nodeless(lock, limit, (uint32_t)lw_tunable(pv_spin));
-	outcome = lw_pv_queue(lock, tail, limit);
+	outcome = lw_pv_queue(lock, own.tail, limit);
 	if (outcome == LW_WAIT_ABANDONED)
-		lw_slot_leave(lw_tail_slot(tail));
+		lw_slot_leave(lw_tail_slot(own.tail));
 	else
-		lw_node_return(nodes, tail);
+		lw_node_return(&own);
 	return outcome == LW_WAIT_ACQUIRED;
 }
 

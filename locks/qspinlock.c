@@ -33,25 +33,25 @@
 void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)
 {
 	union lw_word *word = &lock->word;
-	struct lw_node *nodes, *node, *next = NULL;
-	uint32_t tail, prev;
+	struct lw_node *node, *next = NULL;
+	struct lw_own_node own;
+	uint32_t prev;
 
 	if (lw_pending_lock(word, val))
 		return;
 
-	tail = lw_node_take(NULL, &nodes);
-	if (!tail) {
+	if (!lw_node_take(NULL, &own)) {
 		lw_spin_nodeless(word);
 		return;
 	}
-	node = &nodes[lw_tail_index(tail)];
+	node = own.node;
 	lw_node_init(node);
 
 	/* To fetch the node's lines may have taken long. Has the lock become free meanwhile? */
 	if (lw_word_trylock(word))
 		goto acquired;
 
-	prev = lw_word_xchg_tail(word, tail);
+	prev = lw_word_xchg_tail(word, own.tail);
 	if (prev && !lw_is_dead(lw_decode_tail(prev))) {
 		lw_store(&lw_decode_tail(prev)->next, node, release);
 		lw_mcs_wait(node);
@@ -64,7 +64,7 @@ void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)
 
 	/* We are queue head. (*,*,*) -> (*,0,0): a holder or a pending waiter may be ahead of us */
 	while (val = lw_await_eq(&word->val, lw_head_awaits(), 0, acquire),
-	       !next && (val & LW_TAIL_MASK) == tail) {
+	       !next && (val & LW_TAIL_MASK) == own.tail) {
 		/* (tail,0,0) -> (0,0,1) */
 		if (lw_try_cmpxchg(&word->val, &val, LW_LOCKED, relaxed))
 			goto acquired;
@@ -79,7 +79,7 @@ void lw_qspinlock_lock_slow(struct lw_qspinlock *lock, uint32_t val)
 		next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
 	lw_mcs_hand_over(next, LW_NODE_HEAD);
 acquired:
-	lw_node_return(nodes, tail);
+	lw_node_return(&own);
 }
 
 LW_DESCRIBE(qspinlock, struct lw_qspinlock,

@@ -202,18 +202,17 @@ static int lw_rq_queue(struct lw_rqspinlock *lock, const struct lw_held *held, s
 /* Wait in the queue, or without a node. */
 static int lw_rq_queue_or_spin(struct lw_rqspinlock *lock, const struct lw_held *held)
 {
-	struct lw_node *nodes;
-	uint32_t tail = lw_node_take(NULL, &nodes);
+	struct lw_own_node own;
 	int result;
 
-	if (!tail)
+	if (!lw_node_take(NULL, &own))
 		return lw_rq_spin(lock, held);
 	/* With the second node we have interrupted a waiter, for which others may wait. */
-	if (lw_tail_index(tail))
+	if (own.index)
 		result = lw_rq_spin(lock, held);
 	else
-		result = lw_rq_queue(lock, held, nodes, tail);
-	lw_node_return(nodes, tail);
+		result = lw_rq_queue(lock, held, own.node, own.tail);
+	lw_node_return(&own);
 	return result;
 }
 

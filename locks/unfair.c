@@ -258,19 +258,17 @@ bool lw_unfair_lock_limited(struct lw_unfair *unfair, const struct lw_wait_limit
 {
 	union lw_word *lock = &unfair->word;
 	enum lw_wait_outcome outcome;
-	struct lw_node *nodes;
-	uint32_t tail;
+	struct lw_own_node own;
 
 	if (lw_unfair_steal(lock))
 		return true;
-	tail = lw_node_take(limit, &nodes);
-	if (!tail)
+	if (!lw_node_take(limit, &own))
 		return lw_steal_nodeless(lock, limit, (uint32_t)lw_tunable(unfair_spin));
-	outcome = lw_unfair_queue(lock, tail, limit);
+	outcome = lw_unfair_queue(lock, own.tail, limit);
 	if (outcome == LW_WAIT_ABANDONED)
-		lw_slot_leave(lw_tail_slot(tail));
+		lw_slot_leave(lw_tail_slot(own.tail));
 	else
-		lw_node_return(nodes, tail);
+		lw_node_return(&own);
 	return outcome == LW_WAIT_ACQUIRED;
 }
 

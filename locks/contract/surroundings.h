@@ -91,8 +91,10 @@ struct lw_wait_limit;
  *	Did a spin by that budget bring what the thread waited for?
  *
  * lw_clock()
- *	Nanoseconds of a coarse monotonic clock, never 0. kernel: jiffies. sim: virtual time. check:
- *	each reading may be early or late, before or after any threshold; it is not monotonic there.
+ *	A coarse monotonic clock, never 0. user, sim: nanoseconds. kernel: jiffies. check: each
+ *	reading may be early or late, before or after any threshold; it is not monotonic there.
+ * lw_clock_after(ms)
+ *	What lw_clock() is after so many milliseconds.
  * lw_timestamp()
  *	Nanoseconds of a precise clock, which costs more to read. check: 1.
  * lw_has_passed(since, nanoseconds)
@@ -113,8 +115,9 @@ struct lw_wait_limit;
  * lw_limits_exist()
  *	Can any lock have a wait limit? user: yes. check: where waiters may park.
  */
-#if !defined(lw_clock) || !defined(lw_timestamp) || !defined(lw_note_time) || \
-	!defined(lw_noted_time) || !defined(lw_choose) || !defined(lw_chance)
+#if !defined(lw_clock) || !defined(lw_clock_after) || !defined(lw_timestamp) ||     \
+	!defined(lw_note_time) || !defined(lw_noted_time) || !defined(lw_choose) || \
+	!defined(lw_chance)
 #error "world_surroundings.h lacks an operation on time or chance"
 #endif
 #ifndef lw_has_passed

@@ -61,7 +61,8 @@ static lw_always_inline void lw_cna13_move(struct lw_node *head, struct lw_node 
 		head2 = lw_load(&tail2->next, relaxed);
 		lw_store(&tail2->next, next, relaxed);
 	} else {
-		lw_store(&head->secondary_since, lw_clock(), relaxed);
+		lw_store(&head->secondary_until, lw_clock_after(lw_tunable(numa_threshold_ms)),
+			 relaxed);
 	}
 	lw_store(&next->next, head2, relaxed);
 	lw_store(&head->locked, lw_load(&next->tail, relaxed), relaxed);
@@ -109,9 +110,7 @@ enum lw_cna13_plan {
 static lw_always_inline enum lw_cna13_plan lw_cna13_make_plan(struct lw_node *head)
 {
 	if (lw_cna13_has_secondary(lw_load(&head->locked, relaxed))) {
-		uint64_t age = lw_clock() - lw_load(&head->secondary_since, relaxed);
-
-		if (!lw_numa_aware(cna) || age > (uint64_t)lw_tunable(numa_threshold_ms) * 1000000)
+		if (!lw_numa_aware(cna) || lw_clock() > lw_load(&head->secondary_until, relaxed))
 			return LW_CNA13_FLUSH;
 	} else {
 		if (!lw_numa_aware(cna))
@@ -189,7 +188,7 @@ static lw_always_inline void lw_cna13_handoff(struct lw_node *head, struct lw_no
 	next = lw_load(&head->next, dependency);
 	locked = lw_load(&head->locked, relaxed);
 	if (lw_cna13_has_secondary(locked)) {
-		lw_store(&next->secondary_since, lw_load(&head->secondary_since, relaxed), relaxed);
+		lw_store(&next->secondary_until, lw_load(&head->secondary_until, relaxed), relaxed);
 		lw_cna13_pass(head, next, locked);
 	} else {
 		lw_cna13_pass(head, next, LW_NODE_HEAD);
@@ -200,26 +199,26 @@ static lw_always_inline void lw_cna13_handoff(struct lw_node *head, struct lw_no
 void lw_cna13_lock_slow(struct lw_cna13 *lock, uint32_t val)
 {
 	union lw_word *word = &lock->word;
-	struct lw_node *nodes, *node, *next = NULL;
+	struct lw_node *node, *next = NULL;
 	enum lw_cna13_plan plan;
-	uint32_t tail, prev;
+	struct lw_own_node own;
+	uint32_t prev;
 
 	if (lw_pending_lock(word, val))
 		return;
 
-	tail = lw_node_take(NULL, &nodes);
-	if (!tail) {
+	if (!lw_node_take(NULL, &own)) {
 		lw_spin_nodeless(word);
 		return;
 	}
-	node = &nodes[lw_tail_index(tail)];
+	node = own.node;
 	lw_node_init(node);
-	lw_cna13_init_node(node, tail);
+	lw_cna13_init_node(node, own.tail);
 
 	if (lw_word_trylock(word))
 		goto acquired;
 
-	prev = lw_word_xchg_tail(word, tail);
+	prev = lw_word_xchg_tail(word, own.tail);
 	if (prev) {
 		lw_store(&lw_decode_tail(prev)->next, node, release);
 		lw_mcs_wait(node);
@@ -232,7 +231,7 @@ void lw_cna13_lock_slow(struct lw_cna13 *lock, uint32_t val)
 
 	/* (*,*,*) -> (*,0,0) */
 	while (val = lw_await_eq(&word->val, LW_LOCKED_PENDING_MASK, 0, acquire),
-	       (val & LW_TAIL_MASK) == tail) {
+	       (val & LW_TAIL_MASK) == own.tail) {
 		if (lw_cna13_try_take_last(word, val, node))
 			goto acquired;
 		/* Another thread has set the pending bit: see qspinlock.c. */
@@ -243,7 +242,7 @@ void lw_cna13_lock_slow(struct lw_cna13 *lock, uint32_t val)
 		next = lw_await_ne(&node->next, ~(uintptr_t)0, 0, dependency);
 	lw_cna13_handoff(node, next, plan);
 acquired:
-	lw_node_return(nodes, tail);
+	lw_node_return(&own);
 }
 
 LW_DESCRIBE(cna13, struct lw_cna13, .summary = "cna as it was published, with a circular queue",

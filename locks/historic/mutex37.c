@@ -168,8 +168,7 @@ static void lw_count_mutex_nodeless(struct lw_count_mutex *mutex)
 
 static lw_always_inline void lw_count_mutex_lock(struct lw_count_mutex *mutex, bool read_first)
 {
-	struct lw_node *nodes;
-	uint32_t tail;
+	struct lw_own_node own;
 
 	/* 1 -> 0, or one less */
 	if (lw_fetch_add(&mutex->count, (uint32_t)-1, acquire) == LW_MUTEX_FREE) {
@@ -180,13 +179,12 @@ static lw_always_inline void lw_count_mutex_lock(struct lw_count_mutex *mutex, b
 		lw_count(steals_on_arrival);
 		return;
 	}
-	tail = lw_node_take(NULL, &nodes);
-	if (!tail) {
+	if (!lw_node_take(NULL, &own)) {
 		lw_count_mutex_nodeless(mutex);
 		return;
 	}
-	lw_count_mutex_wait(mutex, tail, read_first);
-	lw_node_return(nodes, tail);
+	lw_count_mutex_wait(mutex, own.tail, read_first);
+	lw_node_return(&own);
 }
 
 static void lw_count_mutex_unlock_slow(struct lw_count_mutex *mutex)

@@ -45,19 +45,17 @@ static void lw_pv42_head(union lw_word *lock, struct lw_node *node, uint32_t tai
 void lw_pv42_lock_slow(struct lw_pv42 *pv42)
 {
 	union lw_word *lock = &pv42->word;
-	struct lw_node *nodes, *node;
-	uint32_t tail = lw_node_take(NULL, &nodes);
+	struct lw_own_node own;
 
-	if (!tail) {
+	if (!lw_node_take(NULL, &own)) {
 		lw_spin_nodeless(lock);
 		return;
 	}
-	node = &nodes[lw_tail_index(tail)];
-	if (lw_queue_join(lock, node, tail))
-		lw_pv42_wait(lock, node, tail);
-	lw_pv42_head(lock, node, tail);
+	if (lw_queue_join(lock, own.node, own.tail))
+		lw_pv42_wait(lock, own.node, own.tail);
+	lw_pv42_head(lock, own.node, own.tail);
 	lw_count(queued_acquisitions);
-	lw_node_return(nodes, tail);
+	lw_node_return(&own);
 }
 
 void lw_pv42_unlock_slow(struct lw_pv42 *pv42)

@@ -46,8 +46,8 @@ struct lw_node {
 			lw_atomic(uint16_t) real_numa_node;
 			/* first node of the secondary queue; valid in its last node */
 			lw_atomic(struct lw_node *) secondary_head;
-			/* lw_clock() when the secondary queue was begun */
-			lw_atomic(uint64_t) secondary_since;
+			/* lw_clock() after which it is the secondary queue's turn */
+			lw_atomic(uint64_t) secondary_until;
 		};
 		struct {			   /* parking.h */
 			lw_atomic(uint32_t) place; /* approximate number of predecessors */

@@ -15,13 +15,20 @@
 
 #include "queue_node.h"
 
+/* A queue node that a thread has taken. */
+struct lw_own_node {
+	struct lw_node *node;
+	struct lw_node *nodes; /* those of its slot */
+	uint32_t index;	       /* in `nodes` */
+	uint32_t tail;	       /* the node as the tail of a lock word */
+};
+
 /*
- * Take a free queue node. Returns it as a tail, and its slot's nodes in *all; or 0 if there is
- * none. With a wait limit only the slot's first node will do, and only if one more slot may be
- * abandoned.
+ * Take a free queue node. False if there is none. With a wait limit only the slot's first node will
+ * do, and only if one more slot may be abandoned.
  */
-static lw_always_inline uint32_t lw_node_take(const struct lw_wait_limit *limit,
-					      struct lw_node **all)
+static lw_always_inline bool lw_node_take(const struct lw_wait_limit *limit,
+					  struct lw_own_node *own)
 {
 	uint32_t slot = lw_slot_enter();
 
@@ -29,25 +36,26 @@ static lw_always_inline uint32_t lw_node_take(const struct lw_wait_limit *limit,
 		struct lw_node *nodes = lw_slot_nodes(slot);
 		uint32_t index = lw_load(&nodes->count, relaxed);
 
-		*all = nodes;
 		/* A slot cannot be abandoned while another wait uses it, which was interrupted. */
 		if (limit ? !index && lw_slot_may_be_abandoned() : index < LW_NODES_PER_SLOT) {
 			lw_store(&nodes->count, index + 1, relaxed);
 			/* From this point, an interrupt must see that the node is in use. */
 			lw_barrier();
-			return lw_encode_tail(slot, index);
+			*own = (struct lw_own_node){&nodes[index], nodes, index,
+						    lw_encode_tail(slot, index)};
+			return true;
 		}
 	}
 	lw_slot_leave(slot);
-	return 0;
+	return false;
 }
 
-/* Return the queue node that lw_node_take() has given, and that is in no queue any more. */
-static lw_always_inline void lw_node_return(struct lw_node *nodes, uint32_t tail)
+/* Return a queue node that is in no queue any more. */
+static lw_always_inline void lw_node_return(const struct lw_own_node *own)
 {
 	lw_barrier();
-	lw_store(&nodes->count, lw_tail_index(tail), relaxed);
-	lw_slot_leave(lw_tail_slot(tail));
+	lw_store(&own->nodes->count, own->index, relaxed);
+	lw_slot_leave(lw_tail_slot(own->tail));
 }
 
 /* Without a free queue node: compete for the lock, but only when its queue is empty. */

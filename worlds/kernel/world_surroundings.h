@@ -41,6 +41,16 @@ static inline bool lw_kernel_is_priority(void)
 	return !in_task() || irqs_disabled() || READ_ONCE(current->prio) < MAX_RT_PRIO;
 }
 
+/* Tells the compiler that there is a slot, whatever the CPU. */
+static __always_inline u32 lw_kernel_slot(void)
+{
+	unsigned int cpu = smp_processor_id();
+
+	if (cpu >= NR_CPUS)
+		__builtin_unreachable();
+	return cpu + 1;
+}
+
 static DEFINE_PER_CPU(u32, lw_kernel_random);
 
 /* If an interrupt comes between the read and the write, a number may appear twice. */
@@ -53,7 +63,7 @@ static inline u32 lw_kernel_choose(u32 n)
 	return (u32)((u64)x * n >> 32); /* its high bits are the random ones */
 }
 
-#define lw_slot_enter()	    ((uint32_t)smp_processor_id() + 1)
+#define lw_slot_enter()	    lw_kernel_slot()
 #define lw_slot_leave(slot) ((void)(slot))
 /* A reader does not leave its CPU. */
 #define lw_own_reads()	    lw_kernel_own_reads()
@@ -63,8 +73,10 @@ static inline u32 lw_kernel_choose(u32 n)
 #define lw_slot_reads(slot) lw_kernel_reads_of((slot)-1)
 #define lw_numa_node()	    ((uint16_t)numa_node_id())
 #define lw_is_priority()    lw_kernel_is_priority()
-/* The clock counts jiffies, so thresholds are rounded up to jiffies. */
-#define lw_clock()		((uint64_t)jiffies * (NSEC_PER_SEC / HZ))
+/* Times in milliseconds are rounded up to jiffies. */
+#define lw_clock() ((uint64_t)jiffies)
+/* Without a call of a function, for which lw_cna_lock_slow() would have to save registers. */
+#define lw_clock_after(ms)	(lw_clock() + DIV_ROUND_UP((uint64_t)(ms)*HZ, MSEC_PER_SEC))
 #define lw_spin_budget(most)	(most)
 #define lw_spin_report(success) ((void)(success))
 #define lw_note_time(p, time)	lw_store(p, time, relaxed)
