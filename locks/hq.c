@@ -465,12 +465,8 @@ static lw_always_inline void lw_hq_wait(union lw_word *lock, uint32_t val, struc
 static lw_always_inline bool lw_hq_try_take_free(union lw_word *lock, uint32_t *val)
 {
 	union lw_hq_history none = {.packed = 0};
-	uint32_t service;
+	uint32_t service = lw_hq_service(*val, &none, true);
 
-	/* Most free locks: a shorter way to the same. */
-	if (*val == LW_HQ)
-		return lw_hq_try_take_last(lock, val, LW_HQ);
-	service = lw_hq_service(*val, &none, true);
 	return lw_hq_try_take_last(lock, val,
 				   service & LW_HQ_DOUBTS ? service - LW_HQ_DOUBT : service);
 }
