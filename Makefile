@@ -426,14 +426,16 @@ test-examples: stage
 	@echo 'test examples/rust/hits'
 	@$(CARGO) run --quiet --example hits
 
-# The crate for others: by itself, and with the oldest Rust that it promises, with and without std. Where
-# there is no operating system, there is no std that it could use by mistake.
+# The crate for others, as it is published, which is without the historic locks: with the oldest Rust that it
+# promises, with and without std. Where there is no operating system, there is no std that it could use by mistake.
 MSRV = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' crates/lockworks/Cargo.toml)
+PUBLISHED := $(TARGET)/package/lockworks-$(VERSION)
 OLDEST = rustup run $(MSRV) cargo
-OF_CRATE := --quiet --release --locked --target-dir $(TARGET)/msrv -p lockworks
+OF_CRATE := --quiet --release --locked --manifest-path $(PUBLISHED)/Cargo.toml --target-dir $(TARGET)/msrv
 test-crate: setup-crate
-	@echo 'test that the crate can be published: by itself, with its C sources'
+	@echo 'test that the crate can be published: by itself, with its C sources, without locks of tools'
 	@$(CARGO) package --quiet --allow-dirty -p lockworks
+	@! find $(PUBLISHED) -path '*historic*' | grep .
 	@echo 'test the crate with Rust $(MSRV): all features, none, and without an operating system'
 	@$(OLDEST) test $(OF_CRATE) --all-features
 	@$(OLDEST) test $(OF_CRATE) --no-default-features

@@ -18,8 +18,9 @@ fn main() {
     for directory in ["locks", "worlds/user", "lib"] {
         build.files(c_files(directory));
     }
-    if env::var_os("CARGO_FEATURE_HISTORIC").is_some() {
-        let of_world = "worlds/user/historic";
+    // The published crate does not have the historic locks.
+    let of_world = "worlds/user/historic";
+    if root().join(of_world).exists() {
         build.include(root().join(of_world));
         for directory in [with_historic(&mut build), of_world] {
             build.files(c_files(directory));
@@ -27,6 +28,19 @@ fn main() {
     }
     bindings().write("constants", &build);
     build.compile("lockworks");
+    // Build scripts of crates that depend on this one find the C headers in DEP_LOCKWORKS_INCLUDE.
+    let headers = [
+        "lib/include",
+        "locks",
+        "locks/contract",
+        "locks/parts",
+        "locks/registry",
+        "worlds/user",
+    ];
+    let headers = env::join_paths(headers.map(|directory| root().join(directory)))
+        .expect("a path without a colon");
+    let headers = headers.to_str().expect("paths in UTF-8");
+    println!("cargo::metadata=include={headers}");
 }
 
 /// The declarations and constants of the C headers that this crate repeats.

@@ -45,7 +45,6 @@
 //! * `std`, on by default. Without it the crate is `no_std`: it has the modules of the locks, and
 //!   everything else that allocates no memory. The C code still needs the C library.
 //! * `serde`: [`Settings`] can be serialised and deserialised.
-//! * `historic`: [`lock_types`] has the locks that exist only for comparison with published figures.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

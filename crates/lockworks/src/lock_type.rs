@@ -245,12 +245,9 @@ impl LockType {
         self.has(LW_BROKEN)
     }
 
-    /// Whether the lock exists only for comparison with published figures. The library has such locks
-    /// with the feature `historic` only.
-    ///
-    /// ```
-    /// assert!(!lockworks::find("mutex").unwrap().is_historic());
-    /// ```
+    /// Whether the lock exists only for comparison with published figures. Only a checkout of the
+    /// repository has such locks, for its tools; the published crate has none.
+    #[doc(hidden)]
     pub fn is_historic(&self) -> bool {
         self.has(LW_HISTORIC)
     }
