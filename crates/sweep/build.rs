@@ -61,7 +61,11 @@ fn main() {
     )));
     for variable in ["TARGET", "OPT_LEVEL", "CFLAGS"] {
         println!("cargo::rerun-if-env-changed={variable}");
-        add(env::var_os(variable).unwrap_or_default().as_encoded_bytes());
+        let value = env::var(variable).unwrap_or_default();
+        let words = value.split_whitespace();
+        // Where the sources lie makes no difference.
+        let words = words.filter(|word| !word.contains("-prefix-map="));
+        add(words.collect::<Vec<_>>().join(" ").as_bytes());
     }
     println!("cargo::rustc-env=LOCKWORKS_SOURCES={:016x}", hash.digest());
 }
