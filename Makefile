@@ -30,6 +30,8 @@ DESTDIR ?=
 # The tool that watches what is built: valgrind, thread, address or undefined. Empty: none.
 ANNOTATE ?=
 
+# Where the project is found; without it, files name no place.
+URL ?= $(shell sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)
 VERSION := $(shell sed -n 's/^\#define LW_VERSION "\(.*\)"/\1/p' lib/include/lockworks/lockworks.h)
 INCLUDES := -Ilocks -Ilocks/contract -Ilocks/parts -Ilocks/registry -Iworlds/user -Ilib/include
 WARNINGS := -Wall -Wextra
@@ -84,13 +86,15 @@ INSTALLED_HEADERS = $(addprefix $(PREFIX)/include/lockworks/,$(notdir $(HEADERS)
 INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks.so \
 	$(LIBDIR)/liblockworks.so.0 $(PREFIX)/lib/lockworks/liblockworks-preload.so \
 	$(PREFIX)/lib/lockworks/liblockworks-profile.so \
-	$(LIBDIR)/pkgconfig/lockworks.pc $(PREFIX)/bin/lockworks \
+	$(LIBDIR)/pkgconfig/lockworks.pc $(LIBDIR)/cps/lockworks.cps \
+	$(LIBDIR)/cmake/lockworks/lockworksConfig.cmake $(LIBDIR)/cmake/lockworks/lockworksConfigVersion.cmake \
+	$(PREFIX)/bin/lockworks \
 	$(PREFIX)/share/man/man1/lockworks.1 $(PREFIX)/share/man/man1/lockworks-*.1 \
 	$(PREFIX)/share/bash-completion/completions/lockworks $(PREFIX)/share/zsh/site-functions/_lockworks \
 	$(PREFIX)/share/fish/vendor_completions.d/lockworks.fish
 
 .PHONY: all lib cargo dev programs quick setup setup-kernel setup-programs setup-cross setup-crate test test-all test-wide test-tutorials test-format test-c test-historic \
-	test-preload stage docs tables test-docs test-installed test-headers test-install test-load test-examples test-crate test-sanitizers \
+	test-preload stage docs tables test-docs test-installed test-headers test-install test-load test-examples test-ways test-crate test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-python-package \
 	test-python-pages test-kernel test-kernel-quick test-kernel-configurations test-conformance fuzz fuzz-rust demo \
@@ -347,7 +351,7 @@ stage: lib
 	@mkdir -p $(BUILD)/tests
 	@$(MAKE) --no-print-directory install-lib PREFIX=$(STAGE) DESTDIR=
 
-test-installed: test-headers test-install test-load test-examples
+test-installed: test-headers test-install test-load test-examples test-ways
 
 # The headers in each standard, alone and used. Where clang++ is, its thread-safety analysis must accept the C++ example,
 # and must refuse it with a lock class that it does not know.
@@ -425,6 +429,10 @@ test-examples: stage
 	done
 	@echo 'test examples/rust/hits'
 	@$(CARGO) run --quiet --example hits
+
+# Each way in which build tools find the library builds the examples.
+test-ways: stage
+	@STAGE=$(STAGE) $(INSTALLED_TESTS)/ways.sh pkg-config cmake
 
 # The crate for others, as it is published, which is without the historic locks: with the oldest Rust that it
 # promises, with and without std. Where there is no operating system, there is no std that it could use by mistake.
@@ -532,23 +540,31 @@ install: install-lib cargo
 	$(COMMAND) share $(DESTDIR)$(PREFIX)/share
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true # so that the loader finds the library
 
+# The files by which pkg-config, CMake and tools that read the Common Package Specification find the library.
+FILL = sed -e 's|@version@|$(VERSION)|; s|@compatible@|$(basename $(VERSION)).0|; s|@url@|$(URL)|' \
+	-e 's|@include_of_lib@|$(shell realpath -ms --relative-to=$(LIBDIR) $(PREFIX)/include)|' \
+	-e 's|@lib_of_prefix@|$(shell realpath -ms --relative-to=$(PREFIX) $(LIBDIR))|' \
+	-e 's|@annotation@|$(ANNOTATION)|; s|@sanitizer@|$(filter -fsanitize=%,$(ANNOTATION))|'
 install-lib: lib
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/include/lockworks $(DESTDIR)$(PREFIX)/lib/lockworks \
-		$(DESTDIR)$(LIBDIR)/pkgconfig
+		$(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/lockworks $(DESTDIR)$(LIBDIR)/cps
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/lockworks
 	$(INSTALL) -m 644 $(BUILD)/liblockworks.a $(BUILD)/liblockworks.so.0 $(DESTDIR)$(LIBDIR)
 	$(if $(HAS_GLIBC),$(INSTALL) -m 644 $(BUILD)/liblockworks-preload.so $(BUILD)/liblockworks-profile.so \
 		$(DESTDIR)$(PREFIX)/lib/lockworks)
 	ln -sf liblockworks.so.0 $(DESTDIR)$(LIBDIR)/liblockworks.so
-	sed -e 's|@prefix@|$(PREFIX)|; s|@libdir@|$(LIBDIR)|; s|@version@|$(VERSION)|' \
-		-e 's|@annotation@|$(ANNOTATION)|; s|@sanitizer@|$(filter -fsanitize=%,$(ANNOTATION))|' \
+	$(FILL) -e 's|@prefix@|$(PREFIX)|; s|@libdir@|$(LIBDIR)|; /^URL: $$/d' \
 		lib/lockworks.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/lockworks.pc
+	for file in lockworksConfig lockworksConfigVersion; do \
+		$(FILL) lib/$$file.cmake.in > $(DESTDIR)$(LIBDIR)/cmake/lockworks/$$file.cmake || exit 1; \
+	done
+	$(FILL) lib/lockworks.cps.in > $(DESTDIR)$(LIBDIR)/cps/lockworks.cps
 
 uninstall:
 	rm -f $(INSTALLED:%=$(DESTDIR)%)
-	@for directory in include lib; do \
-		[ ! -d $(DESTDIR)$(PREFIX)/$$directory/lockworks ] || \
-			rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$directory/lockworks; \
+	@for directory in $(PREFIX)/include $(PREFIX)/lib $(LIBDIR)/cmake; do \
+		[ ! -d $(DESTDIR)$$directory/lockworks ] || \
+			rmdir --ignore-fail-on-non-empty $(DESTDIR)$$directory/lockworks; \
 	done
 
 # The Python package in build/dist, for this machine and those like it. It has the command.

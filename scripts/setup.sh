@@ -15,6 +15,7 @@ want() { # package, and a command that succeeds when it is there
 want gcc command -v "${CC:-cc}"
 want g++ command -v "${CXX:-c++}"
 want make command -v make
+want cmake command -v cmake
 want git command -v git
 want pkg-config command -v pkg-config
 want valgrind test -e /usr/include/valgrind/helgrind.h

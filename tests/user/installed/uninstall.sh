@@ -14,7 +14,8 @@ touch "$prefix"/{bin,include/lockworks,lib,lib/lockworks,lib/pkgconfig}/of_other
 before=$(files)
 "${MAKE:-make}" -s install PREFIX="$prefix" DESTDIR=
 for file in bin/lockworks include/lockworks/lockworks.{h,hpp} lib/liblockworks.{a,so,so.0} \
-	lib/lockworks/liblockworks-{preload,profile}.so lib/pkgconfig/lockworks.pc share/man/man1/lockworks{,-sim,-kernel-torture}.1 \
+	lib/lockworks/liblockworks-{preload,profile}.so lib/pkgconfig/lockworks.pc \
+	lib/cmake/lockworks/lockworksConfig{,Version}.cmake lib/cps/lockworks.cps share/man/man1/lockworks{,-sim,-kernel-torture}.1 \
 	share/bash-completion/completions/lockworks; do
 	[[ -e $prefix/$file ]] || {
 		echo "make install has left out $file"
@@ -25,7 +26,7 @@ done
 diff --label before --label 'after make uninstall' -u <(echo "$before") <(files)
 rm "$prefix"/{include,lib}/lockworks/of_others
 "${MAKE:-make}" -s install-lib uninstall PREFIX="$prefix" DESTDIR=
-[[ ! -e $prefix/include/lockworks && ! -e $prefix/lib/lockworks ]] || {
+[[ ! -e $prefix/include/lockworks && ! -e $prefix/lib/lockworks && ! -e $prefix/lib/cmake/lockworks ]] || {
 	echo "make uninstall has left an empty directory"
 	exit 1
 }
