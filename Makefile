@@ -98,7 +98,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-python-package \
 	test-python-pages test-kernel test-kernel-quick test-kernel-configurations test-conformance fuzz fuzz-rust demo \
-	bench wheel deb test-deb test-container release install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
+	bench dist-c wheel deb test-deb test-container release install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
 all: lib cargo
@@ -431,8 +431,8 @@ test-examples: stage
 	@$(CARGO) run --quiet --example hits
 
 # Each way in which build tools find the library builds the examples.
-test-ways: stage
-	@STAGE=$(STAGE) $(INSTALLED_TESTS)/ways.sh pkg-config cmake
+test-ways: stage dist-c
+	@STAGE=$(STAGE) $(INSTALLED_TESTS)/ways.sh pkg-config cmake archive archive-cmake archive-meson
 
 # The crate for others, as it is published, which is without the historic locks: with the oldest Rust that it
 # promises, with and without std. Where there is no operating system, there is no std that it could use by mistake.
@@ -542,7 +542,7 @@ install: install-lib cargo
 
 # The files by which pkg-config, CMake and tools that read the Common Package Specification find the library.
 FILL = sed -e 's|@version@|$(VERSION)|; s|@compatible@|$(basename $(VERSION)).0|; s|@url@|$(URL)|' \
-	-e 's|@include_of_lib@|$(shell realpath -ms --relative-to=$(LIBDIR) $(PREFIX)/include)|' \
+	-e 's|@lib_of_config@|../..|; s|@include_of_lib@|$(shell realpath -ms --relative-to=$(LIBDIR) $(PREFIX)/include)|' \
 	-e 's|@lib_of_prefix@|$(shell realpath -ms --relative-to=$(PREFIX) $(LIBDIR))|' \
 	-e 's|@annotation@|$(ANNOTATION)|; s|@sanitizer@|$(filter -fsanitize=%,$(ANNOTATION))|'
 install-lib: lib
@@ -584,6 +584,11 @@ test-deb: deb
 test-container: setup
 	@scripts/setup.sh container
 	scripts/container-test.sh
+
+# The C library alone, in one C file, as an archive in build/dist-c with its bill of materials.
+dist-c:
+	@rm -rf build/dist-c
+	@scripts/dist-c.py build/dist-c $(VERSION) '$(URL)' $(filter -I%,$(INCLUDES)) $(SOURCES)
 
 # Archive, packages, checksums and bill of materials of a release in build/release.
 release: setup
@@ -627,6 +632,7 @@ help:
 	@echo 'make install         PREFIX=/usr/local [DESTDIR=]: library, headers, pkg-config file, command'
 	@echo '                     ANNOTATE=valgrind|thread: for programs that these tools watch'
 	@echo 'make install-lib     the same without the command, which is the only part in Rust'
+	@echo 'make dist-c          write the C library alone, in one C file, as an archive into build/dist-c'
 	@echo 'make deb             build Debian packages in build/deb; make test-deb tests them in a chroot'
 	@echo 'make wheel           build the Python package in build/dist, which make test-python installs and tests'
 	@echo 'make test-container  build the image of packaging/Containerfile, and use it'

@@ -16,6 +16,7 @@ want gcc command -v "${CC:-cc}"
 want g++ command -v "${CXX:-c++}"
 want make command -v make
 want cmake command -v cmake
+want meson command -v meson
 want git command -v git
 want pkg-config command -v pkg-config
 want valgrind test -e /usr/include/valgrind/helgrind.h

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # ways.sh WAY...: build the examples by each way in which build tools find the library, and run them. The
-# library is that of $STAGE.
+# library is that of $STAGE, or of the archive of make dist-c.
 set -euo pipefail
 work=build/ways
 cmake=${CMAKE:-cmake}
@@ -21,11 +21,13 @@ fail() {
 	echo "$*" >&2
 	exit 1
 }
+quietly() {
+	"$@" >"$work/log" 2>&1 || fail "$(cat "$work/log")"
+}
 # configure BUILD OPTION...: the examples, by CMake, with the library of $prefix.
 configure() {
-	"$cmake" -S examples -B "$1" -DCMAKE_PREFIX_PATH="$prefix" "${@:2}" >"$work/log" 2>&1 ||
-		fail "$(cat "$work/log")"
-	"$cmake" --build "$1" >"$work/log" 2>&1 || fail "$(cat "$work/log")"
+	quietly "$cmake" -S examples -B "$1" -DCMAKE_PREFIX_PATH="$prefix" "${@:2}"
+	quietly "$cmake" --build "$1"
 }
 
 # A copy shows that the files name no place.
@@ -49,6 +51,67 @@ way_pkg-config() {
 	[[ $(sed -n 's/^URL: //p' "$PKG_CONFIG_PATH/lockworks.pc") == $(sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml) ]] ||
 		fail 'lockworks.pc: URL is not the repository of Cargo.toml'
 	pkg-config --exact-version="$(scripts/version.sh)" lockworks
+}
+
+# unpack DIRECTORY: the archive, beside the examples.
+name=lockworks-c-$(scripts/version.sh)
+unpack() {
+	mkdir -p "$1"
+	tar -C "$1" -xzf "build/dist-c/$name.tar.gz"
+}
+exports() {
+	quietly tests/user/installed/exports.sh "$1" lib/lockworks.map "-I$2"
+}
+
+way_archive() {
+	unpack "$work"
+	cc -O2 -Wall -Wextra -Werror -c "$work/$name"/*.c -o "$work/lockworks.o"
+	cc -O2 -I"$work/$name" "$work/$name"/*.c examples/c/latencies.c -pthread -o "$work/latencies"
+	c++ -O2 -std=c++17 -I"$work/$name" "$work/lockworks.o" examples/cpp/queue.cpp -pthread -o "$work/queue"
+	use "$work" static
+	# Equal to the byte, wherever it is built.
+	cp -r lib locks worlds scripts packaging LICENSE LICENSES Cargo.toml Makefile CHANGELOG.md "$work"
+	env -u MAKEFLAGS -u MAKELEVEL make -s -C "$work" dist-c >/dev/null
+	cmp build/dist-c/"$name".tar.gz "$work/build/dist-c/$name.tar.gz"
+}
+
+way_archive-cmake() {
+	local prefix=$PWD/$work/prefix tree=$work/whole
+	unpack "$work"
+	quietly "$cmake" -S "$work/$name" -B "$work/build" -DCMAKE_INSTALL_PREFIX="$prefix"
+	quietly "$cmake" --build "$work/build" --target install
+	exports "$prefix/lib/liblockworks.so" "$prefix/include"
+	configure "$work/examples"
+	use "$work/examples" shared
+	configure "$work/examples-static" -DLOCKWORKS=lockworks::static
+	use "$work/examples-static" static
+	PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --libs lockworks | grep -q "$prefix/lib" ||
+		fail 'pkg-config does not find the library that CMake has installed'
+	# As a part of another project.
+	unpack "$tree"
+	cp -r examples/c examples/cpp "$tree"
+	sed "/^project/a set(BUILD_SHARED_LIBS OFF)\nadd_subdirectory($name)" examples/CMakeLists.txt >"$tree/CMakeLists.txt"
+	quietly "$cmake" -S "$tree" -B "$tree/build"
+	quietly "$cmake" --build "$tree/build"
+	use "$tree/build" static
+}
+
+way_archive-meson() {
+	local tree=$work/whole
+	unpack "$tree/subprojects"
+	cp -r examples/c examples/cpp examples/meson.build "$tree"
+	mv "$tree/subprojects/$name" "$tree/subprojects/lockworks"
+	quietly meson setup --wrap-mode=forcefallback "$tree/build" "$tree"
+	quietly meson compile -C "$tree/build"
+	use "$tree/build" shared
+	exports "$tree/build/subprojects/lockworks/liblockworks.so" "$tree/subprojects/lockworks"
+	# Installed, where Meson finds it by pkg-config.
+	quietly meson setup --prefix="$PWD/$work/prefix" --libdir=lib "$work/build" "$tree/subprojects/lockworks"
+	quietly meson install -C "$work/build"
+	export PKG_CONFIG_PATH=$PWD/$work/prefix/lib/pkgconfig LD_LIBRARY_PATH=$PWD/$work/prefix/lib
+	quietly meson setup --wrap-mode=nofallback "$work/examples" examples
+	quietly meson compile -C "$work/examples"
+	use "$work/examples" shared
 }
 
 for way in "$@"; do
