@@ -94,7 +94,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	$(PREFIX)/share/fish/vendor_completions.d/lockworks.fish
 
 .PHONY: all lib cargo dev programs quick setup setup-kernel setup-programs setup-cross setup-crate test test-all test-wide test-tutorials test-format test-c test-historic \
-	test-preload stage docs tables test-docs test-installed test-headers test-install test-load test-examples test-ways test-crate test-sanitizers \
+	test-preload stage docs tables test-docs test-installed test-headers test-install test-load test-examples test-ways test-recipes test-crate test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-python-package \
 	test-python-pages test-kernel test-kernel-quick test-kernel-configurations test-conformance fuzz fuzz-rust demo \
@@ -202,7 +202,7 @@ STAGES := setup setup-programs test-format test-c test-historic test-preload tes
 MINUTES := 20
 # Those that repeat the promises of STAGES wider, with the minutes that they take on two CPUs: all mutants, other
 # processors, all kernels, and documents that build a copy of the repository.
-WIDE := test-cross:8 test-crate:3 test-wide:30 test-tutorials:6 test-kernel:60 test-kernel-configurations:10
+WIDE := test-cross:8 test-crate:3 test-recipes:1 test-wide:30 test-tutorials:6 test-kernel:60 test-kernel-configurations:10
 test:
 	@MAKE='$(MAKE)' scripts/stages.sh $(STAGES)
 
@@ -218,12 +218,15 @@ quick:
 test-format: build/tools/complete
 	@build/tools/bin/pre-commit run --all-files
 
+BINARY := --only-binary :all:
 build/tools/complete: scripts/requirements.txt
 build/python/complete: python/requirements.txt
 build/mkdocs/complete: scripts/docs/requirements.txt
-build/tools/complete build/python/complete build/mkdocs/complete:
+build/conan/complete: packaging/conan/requirements.txt
+build/conan/complete: BINARY := # Conan comes as source only
+build/tools/complete build/python/complete build/mkdocs/complete build/conan/complete:
 	/usr/bin/python3 -m venv --clear $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: --requirement $<
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps $(BINARY) --requirement $<
 	@touch $@
 
 # Runs a test without the settings of Lockworks that the environment of make may have.
@@ -434,6 +437,10 @@ test-examples: stage
 test-ways: stage dist-c
 	@STAGE=$(STAGE) $(INSTALLED_TESTS)/ways.sh pkg-config cmake archive archive-cmake archive-meson
 
+# The recipes for vcpkg and Conan, which build from the archive. They repeat how CMake builds it.
+test-recipes: dist-c build/conan/complete
+	@$(INSTALLED_TESTS)/ways.sh vcpkg conan
+
 # The crate for others, as it is published, which is without the historic locks: with the oldest Rust that it
 # promises, with and without std. Where there is no operating system, there is no std that it could use by mistake.
 MSRV = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' crates/lockworks/Cargo.toml)
@@ -616,6 +623,8 @@ help:
 	@echo 'make test-cross      run the C tests for arm64 and riscv64 under an emulator, and with musl and clang'
 	@echo 'make test-format     test format, spelling, Python, language, links and the version, in seconds'
 	@echo 'make test-crate      test the crate for others with the oldest Rust that it promises, with and without std'
+	@echo 'make test-ways       build the examples by pkg-config, CMake and Meson, installed and from the archive'
+	@echo 'make test-recipes    build them by the recipes for vcpkg and Conan'
 	@echo 'make test-python     test the Python package, installed in build/python, and pages in a browser'
 	@echo 'make docs            write the documentation as a site, build/site/index.html'
 	@echo 'make tables          write the tables of documents that are made from lists in locks/'

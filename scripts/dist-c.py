@@ -4,10 +4,13 @@
 another, and the files of packaging/c, by which build tools build it. Beside it, and in it, is its
 bill of materials (CycloneDX). The archive depends on the sources only, to the byte.
 
+The recipes for vcpkg and Conan name it: at URL, or on this machine if URL is empty.
+
 usage: dist-c.py OUT VERSION URL -IDIRECTORY... SOURCE...
 """
 
 import gzip
+import hashlib
 import io
 import json
 import re
@@ -24,6 +27,14 @@ FIRST = """\
 #define _GNU_SOURCE
 #include "lockworks/lockworks.h"
 """
+EXAMPLES = ["CMakeLists.txt", "c/latencies.c", "cpp/queue.cpp"]
+RECIPES = [
+    "packaging/vcpkg/vcpkg.json",
+    "packaging/vcpkg/portfile.cmake",
+    "packaging/conan/conandata.yml",
+    "packaging/conan/conanfile.py",
+    "packaging/conan/test_package/conanfile.py",
+]
 
 
 class Amalgamation:
@@ -78,6 +89,12 @@ def bill(version: str) -> str:
     )
 
 
+def filled(text: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", value)
+    return text.replace("URL: \n", "")
+
+
 def main() -> None:
     out, version, url = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     directories = [Path(argument[2:]) for argument in sys.argv[4:] if argument.startswith("-I")]
@@ -105,10 +122,7 @@ def main() -> None:
         files[licence] = Path(licence).read_text()
     values = {"version": version, "url": url, "compatible": version.rpartition(".")[0] + ".0"}
     values |= {"annotation": "", "sanitizer": ""}
-    for path_in_archive, content in files.items():
-        for value in values:
-            content = content.replace(f"@{value}@", values[value])
-        files[path_in_archive] = content.replace("URL: \n", "")
+    files = {path: filled(content, values) for path, content in files.items()}
 
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.cdx.json").write_text(files[f"{name}.cdx.json"])
@@ -123,6 +137,17 @@ def main() -> None:
             entry = tarfile.TarInfo(f"{name}/{path_in_archive}")
             entry.size = len(data)
             archive.addfile(entry, io.BytesIO(data))
+    packed_bytes = (out / f"{name}.tar.gz").read_bytes()
+    values["archive"] = f"{url}/releases/download/v{version}/{name}.tar.gz"
+    if not url:
+        values["archive"] = (out / f"{name}.tar.gz").resolve().as_uri()
+    for algorithm in ["sha256", "sha512"]:
+        values[algorithm] = hashlib.new(algorithm, packed_bytes).hexdigest()
+    examples = {f"conan/test_package/{path}": Path("examples") / path for path in EXAMPLES}
+    recipes = {str(path.relative_to("packaging")): path for path in map(Path, RECIPES)}
+    for recipe, path in (examples | recipes).items():
+        (out / recipe).parent.mkdir(parents=True, exist_ok=True)
+        (out / recipe).write_text(filled(path.read_text(), values))
     print(out / f"{name}.tar.gz")
 
 

@@ -70,7 +70,7 @@ way_archive() {
 	c++ -O2 -std=c++17 -I"$work/$name" "$work/lockworks.o" examples/cpp/queue.cpp -pthread -o "$work/queue"
 	use "$work" static
 	# Equal to the byte, wherever it is built.
-	cp -r lib locks worlds scripts packaging LICENSE LICENSES Cargo.toml Makefile CHANGELOG.md "$work"
+	cp -r lib locks worlds scripts packaging examples LICENSE LICENSES Cargo.toml Makefile CHANGELOG.md "$work"
 	env -u MAKEFLAGS -u MAKELEVEL make -s -C "$work" dist-c >/dev/null
 	cmp build/dist-c/"$name".tar.gz "$work/build/dist-c/$name.tar.gz"
 }
@@ -112,6 +112,33 @@ way_archive-meson() {
 	quietly meson setup --wrap-mode=nofallback "$work/examples" examples
 	quietly meson compile -C "$work/examples"
 	use "$work/examples" shared
+}
+
+# vcpkg itself is not needed: vcpkg.cmake stands in for it.
+way_vcpkg() {
+	local shared prefix
+	for shared in ON OFF; do
+		quietly "$cmake" -DPORT_FILE="$PWD/build/dist-c/vcpkg/portfile.cmake" -DWORK="$PWD/$work/$shared" \
+			-DSHARED=$shared -P tests/user/installed/vcpkg.cmake
+		prefix=$PWD/$work/$shared/packages
+		[[ -e $prefix/share/lockworks/lockworksConfig.cmake && -e $prefix/share/lockworks/LICENSE ]]
+		configure "$work/$shared/examples"
+	done
+	use "$work/ON/examples" shared
+	use "$work/OFF/examples" static
+	python3 -m json.tool build/dist-c/vcpkg/vcpkg.json >/dev/null
+}
+
+# Conan builds and runs the examples in conan/test_package.
+way_conan() {
+	local shared
+	export CONAN_HOME=$PWD/$work/home
+	cp -r build/dist-c/conan "$work"
+	quietly build/conan/bin/conan profile detect
+	for shared in True False; do
+		quietly build/conan/bin/conan create "$work/conan" -o "lockworks/*:shared=$shared"
+		grep -q 'sum of what came through' "$work/log" || fail "$(cat "$work/log")"
+	done
 }
 
 for way in "$@"; do

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# cmake -DPORT_FILE=FILE -DWORK=DIR -DSHARED=ON|OFF -P vcpkg.cmake: run a portfile without vcpkg, by short
+# stand-ins for the functions that it calls. The package is in WORK/packages afterwards.
+set(PORT lockworks)
+set(CURRENT_PACKAGES_DIR "${WORK}/packages")
+
+function(run)
+	execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+function(vcpkg_download_distfile variable)
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "FILENAME;SHA512" "URLS")
+	file(DOWNLOAD "${arg_URLS}" "${WORK}/${arg_FILENAME}" EXPECTED_HASH SHA512=${arg_SHA512})
+	set(${variable} "${WORK}/${arg_FILENAME}" PARENT_SCOPE)
+endfunction()
+function(vcpkg_extract_source_archive variable)
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "ARCHIVE" "")
+	file(ARCHIVE_EXTRACT INPUT "${arg_ARCHIVE}" DESTINATION "${WORK}")
+	string(REGEX REPLACE "\\.tar\\.gz$" "" directory "${arg_ARCHIVE}")
+	set(${variable} "${directory}" PARENT_SCOPE)
+endfunction()
+function(vcpkg_cmake_configure)
+	cmake_parse_arguments(PARSE_ARGV 0 arg "" "SOURCE_PATH" "OPTIONS")
+	run("${CMAKE_COMMAND}" -S "${arg_SOURCE_PATH}" -B "${WORK}/build" -DBUILD_SHARED_LIBS=${SHARED}
+		"-DCMAKE_INSTALL_PREFIX=${CURRENT_PACKAGES_DIR}" ${arg_OPTIONS})
+endfunction()
+function(vcpkg_cmake_install)
+	run("${CMAKE_COMMAND}" --build "${WORK}/build" --target install)
+endfunction()
+function(vcpkg_fixup_pkgconfig)
+endfunction()
+function(vcpkg_install_copyright)
+	cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "FILE_LIST")
+	file(COPY ${arg_FILE_LIST} DESTINATION "${CURRENT_PACKAGES_DIR}/share/${PORT}")
+endfunction()
+
+include("${PORT_FILE}")
