@@ -98,7 +98,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-python-package \
 	test-python-pages test-kernel test-kernel-quick test-kernel-configurations test-conformance fuzz fuzz-rust demo \
-	bench dist-c wheel deb test-deb test-container release install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
+	bench dist-c wheel deb test-deb rpm test-rpm test-container release install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
 all: lib cargo
@@ -587,6 +587,14 @@ deb: setup
 test-deb: deb
 	scripts/deb-test.sh
 
+# RPM packages in build/rpm; test-rpm installs, uses and removes them in a new Debian.
+rpm: setup
+	@scripts/setup.sh rpm
+	scripts/rpm.sh
+
+test-rpm: rpm
+	scripts/rpm-test.sh
+
 # The image of packaging/Containerfile, built without a registry of images, and used.
 test-container: setup
 	@scripts/setup.sh container
@@ -643,6 +651,7 @@ help:
 	@echo 'make install-lib     the same without the command, which is the only part in Rust'
 	@echo 'make dist-c          write the C library alone, in one C file, as an archive into build/dist-c'
 	@echo 'make deb             build Debian packages in build/deb; make test-deb tests them in a chroot'
+	@echo 'make rpm             build RPM packages in build/rpm; make test-rpm tests them in a chroot'
 	@echo 'make wheel           build the Python package in build/dist, which make test-python installs and tests'
 	@echo 'make test-container  build the image of packaging/Containerfile, and use it'
 	@echo 'make release         write the files of a release with checksums and a bill of materials into build/release'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# Test whether the tools are installed; with "kernel", "programs", "cross", "deb" or "container", also
+# Test whether the tools are installed; with "kernel", "programs", "cross", "deb", "rpm" or "container", also
 # those that only these tests need. As root, install the missing ones from Debian, and say so first.
 # "crate VERSION" installs this version of Rust by rustup, beside that of the machine.
 set -euo pipefail
@@ -57,6 +57,10 @@ fi
 if [[ ${1-} = deb ]]; then
 	want debhelper command -v dh
 	want lintian command -v lintian
+	want mmdebstrap command -v mmdebstrap
+fi
+if [[ ${1-} = rpm ]]; then
+	want rpm command -v rpmbuild
 	want mmdebstrap command -v mmdebstrap
 fi
 if [[ ${1-} = container ]]; then

@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# rpm.sh: build the RPM packages in build/rpm, from the files that git knows. Rust is that of the user.
+set -euo pipefail
+version=$(scripts/version.sh)
+name=lockworks-$version
+rm -rf build/rpm
+mkdir -p build/rpm/SOURCES
+git ls-files -z | tar --null --files-from=- --transform="flags=rSH;s|^|$name/|" -czf "build/rpm/SOURCES/$name.tar.gz"
+sed "s/@version@/$version/" packaging/lockworks.spec >build/rpm/lockworks.spec
+CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target/rpm}")
+export CARGO_TARGET_DIR
+# Debian's rpm does not know of Debian's packages, and its loader does not look into lib64.
+options=()
+[[ ! -e /etc/debian_version ]] || options=(--nodeps --define "_libdir /usr/lib/$(cc -print-multiarch)")
+env -u MAKEFLAGS -u MAKELEVEL rpmbuild -bb --define "_topdir $PWD/build/rpm" "${options[@]}" build/rpm/lockworks.spec
+mv build/rpm/RPMS/*/*.rpm build/rpm
+rm -rf build/rpm/{BUILD,BUILDROOT,RPMS,SRPMS}
+ls build/rpm/*.rpm
