@@ -435,7 +435,7 @@ test-examples: stage
 
 # Each way in which build tools find the library builds the examples.
 test-ways: stage dist-c
-	@STAGE=$(STAGE) $(INSTALLED_TESTS)/ways.sh pkg-config cmake archive archive-cmake archive-meson
+	@STAGE=$(STAGE) $(INSTALLED_TESTS)/ways.sh pkg-config cmake cps archive archive-cmake archive-meson
 
 # The recipes for vcpkg and Conan, which build from the archive. They repeat how CMake builds it.
 test-recipes: dist-c build/conan/complete

@@ -46,6 +46,15 @@ way_cmake() {
 	grep -q 'lockworksConfig.cmake, version: ' "$work/log" || fail "$(cat "$work/log")"
 }
 
+# The files that the package specification names are there. CMake reads it since 4.3.
+way_cps() {
+	local file
+	python3 -m json.tool "$STAGE/lib/cps/lockworks.cps" >/dev/null
+	for file in $(grep -o '@prefix@[^"]*' "$STAGE/lib/cps/lockworks.cps"); do
+		[[ -e $STAGE/${file#@prefix@/} ]] || fail "lockworks.cps: there is no $file"
+	done
+}
+
 way_pkg-config() {
 	export PKG_CONFIG_PATH=$STAGE/lib/pkgconfig
 	[[ $(sed -n 's/^URL: //p' "$PKG_CONFIG_PATH/lockworks.pc") == $(sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml) ]] ||
