@@ -437,9 +437,10 @@ test-examples: stage
 test-ways: stage dist-c
 	@STAGE=$(STAGE) $(INSTALLED_TESTS)/ways.sh pkg-config cmake cps archive archive-cmake archive-meson
 
-# The recipes for vcpkg and Conan, which build from the archive. They repeat how CMake builds it.
+# The recipes for vcpkg, Conan and Bazel, which build from the archive.
 test-recipes: dist-c build/conan/complete
-	@$(INSTALLED_TESTS)/ways.sh vcpkg conan
+	@scripts/setup.sh recipes
+	@$(INSTALLED_TESTS)/ways.sh vcpkg conan bazel
 
 # The crate for others, as it is published, which is without the historic locks: with the oldest Rust that it
 # promises, with and without std. Where there is no operating system, there is no std that it could use by mistake.
@@ -632,7 +633,7 @@ help:
 	@echo 'make test-format     test format, spelling, Python, language, links and the version, in seconds'
 	@echo 'make test-crate      test the crate for others with the oldest Rust that it promises, with and without std'
 	@echo 'make test-ways       build the examples by pkg-config, CMake and Meson, installed and from the archive'
-	@echo 'make test-recipes    build them by the recipes for vcpkg and Conan'
+	@echo 'make test-recipes    build them by the recipes for vcpkg, Conan and Bazel'
 	@echo 'make test-python     test the Python package, installed in build/python, and pages in a browser'
 	@echo 'make docs            write the documentation as a site, build/site/index.html'
 	@echo 'make tables          write the tables of documents that are made from lists in locks/'

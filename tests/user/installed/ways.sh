@@ -150,6 +150,29 @@ way_conan() {
 	done
 }
 
+# Debian's Bazel is of the time before modules and comes without a network, so what MODULE.bazel asks for is
+# said here: rules_cc, for which stand the rules that are built in.
+way_bazel() {
+	unpack "$work"
+	cp -r examples/c examples/cpp "$work"
+	mkdir -p "$work/rules_cc/cc"
+	touch "$work"/{rules_cc,"$name"}/WORKSPACE "$work/rules_cc/cc/BUILD"
+	echo "$name" >"$work/.bazelignore"
+	for rule in library binary import test toolchain toolchain_suite proto_library; do
+		echo "cc_$rule = native.cc_$rule"
+	done >"$work/rules_cc/cc/defs.bzl"
+	printf '%s = native.%s\n' fdo_profile{,} objc_library{,} >>"$work/rules_cc/cc/defs.bzl"
+	printf 'local_repository(name = "%s", path = "%s")\n' lockworks "$name" rules_cc rules_cc \
+		rules_java /usr/share/bazel/rules/java rules_proto /usr/share/bazel/rules/proto >"$work/WORKSPACE"
+	printf 'cc_binary(name = "%s", srcs = ["%s"], copts = ["%s"], deps = ["@lockworks"])\n' \
+		latencies c/latencies.c -Wall queue cpp/queue.cpp -std=c++17 >"$work/BUILD"
+	cd "$work"
+	local work=. root=$PWD/bazel-root
+	quietly bazel --batch --output_user_root="$root" build --spawn_strategy=local //:latencies //:queue
+	use bazel-bin static
+	chmod -R u+w "$root"
+}
+
 for way in "$@"; do
 	echo "test the way $way"
 	rm -rf "$work"
