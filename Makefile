@@ -98,7 +98,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-python-package \
 	test-python-pages test-kernel test-kernel-quick test-kernel-configurations test-conformance fuzz fuzz-rust demo \
-	bench dist-c wheel deb test-deb rpm test-rpm test-container release install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
+	bench archive dist-c wheel test-wheel deb static test-static test-deb rpm test-rpm test-container test-reproducible release install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
 all: lib cargo
@@ -202,7 +202,7 @@ STAGES := setup setup-programs test-format test-c test-historic test-preload tes
 MINUTES := 20
 # Those that repeat the promises of STAGES wider, with the minutes that they take on two CPUs: all mutants, other
 # processors, all kernels, and documents that build a copy of the repository.
-WIDE := test-cross:8 test-crate:3 test-recipes:1 test-wide:30 test-tutorials:6 test-kernel:60 test-kernel-configurations:10
+WIDE := test-cross:8 test-crate:3 test-recipes:1 test-wide:30 test-tutorials:6 test-static:8 test-wheel:8 test-reproducible:45 test-kernel:60 test-kernel-configurations:10
 test:
 	@MAKE='$(MAKE)' scripts/stages.sh $(STAGES)
 
@@ -575,10 +575,47 @@ uninstall:
 			rmdir --ignore-fail-on-non-empty $(DESTDIR)$$directory/lockworks; \
 	done
 
-# The Python package in build/dist, for this machine and those like it. It has the command.
+# How the command is built for other machines: nothing in it names a path of this one, so that it is the same
+# wherever it is built.
+CARGO_HOME ?= $(HOME)/.cargo
+ELSEWHERE = LOCKWORKS_CHECKOUT= CARGO_TARGET_DIR=$(abspath $(TARGET))/elsewhere \
+	CARGO_PROFILE_RELEASE_DEBUG=false CARGO_PROFILE_RELEASE_STRIP=true SOURCE_DATE_EPOCH=$(COMMITTED) \
+	CFLAGS='-ffile-prefix-map=$(CURDIR)=.' \
+	RUSTFLAGS='--remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(CARGO_HOME)=/cargo $(AS_ONE_FILE)'
+COMMITTED = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct))
+
+# The Python package in build/dist, for machines with a glibc as old as the command's symbols. It has the command.
 wheel: build/python/complete
 	rm -rf build/dist
-	cd python && ../build/python/bin/maturin build --quiet --profile $(PROFILE) --locked --out ../build/dist
+	cd python && $(if $(filter release,$(PROFILE)),$(ELSEWHERE)) ../build/python/bin/maturin build --quiet \
+		--profile $(PROFILE) --locked --out ../build/dist
+
+# In a new Debian that has no compiler.
+test-wheel: wheel
+	@scripts/setup.sh roots
+	@scripts/wheel-test.sh
+
+# The command as one file that needs nothing of the system that it runs on, in an archive with the libraries that it
+# loads into programs. It is linked with glibc: the checker changes stacks by functions that musl does not have.
+STATIC_TARGET := $(shell uname -m)-unknown-linux-gnu
+STATIC_NAME := lockworks-$(VERSION)-linux-$(shell uname -m)
+static: AS_ONE_FILE := -C target-feature=+crt-static
+static:
+	@$(MAKE) --no-print-directory BUILD_DIR=build/static/lib CFLAGS=-O2 lib
+	$(ELSEWHERE) $(CARGO) build --release --locked --target $(STATIC_TARGET) -p lockworks-cli
+	rm -rf build/static/$(STATIC_NAME)
+	$(INSTALL) -D -t build/static/$(STATIC_NAME)/bin $(TARGET)/elsewhere/$(STATIC_TARGET)/release/lockworks
+	$(INSTALL) -D -m 644 --strip -t build/static/$(STATIC_NAME)/lib/lockworks \
+		build/static/lib/liblockworks-preload.so build/static/lib/liblockworks-profile.so
+	build/static/$(STATIC_NAME)/bin/lockworks share build/static/$(STATIC_NAME)/share
+	cp -R LICENSE LICENSES README.md build/static/$(STATIC_NAME)
+	tar --create --sort=name --mtime=@$(COMMITTED) --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw \
+		--directory build/static $(STATIC_NAME) | gzip --no-name --best > build/static/$(STATIC_NAME).tar.gz
+
+# The command in a root that has nothing, and its libraries in a new Debian.
+test-static: static
+	@scripts/setup.sh roots
+	@scripts/static-test.sh build/static/$(STATIC_NAME)
 
 # Debian packages in build/deb; test-deb judges them, and installs, uses and removes them in a new Debian.
 deb: setup
@@ -606,7 +643,16 @@ dist-c:
 	@rm -rf build/dist-c
 	@scripts/dist-c.py build/dist-c $(VERSION) '$(URL)' $(filter -I%,$(INCLUDES)) $(SOURCES)
 
-# Archive, packages, checksums and bill of materials of a release in build/release.
+# The source of the newest commit, which is the same to the byte wherever it is made.
+archive:
+	@mkdir -p build/archive
+	git archive --prefix=lockworks-$(VERSION)/ HEAD | gzip --no-name --best > build/archive/lockworks-$(VERSION).tar.gz
+
+# What a release has, built twice in different directories: the same to the byte. PARTS='archive crate': a part.
+test-reproducible: build/python/complete setup
+	@MAKE='$(MAKE)' scripts/reproducible-test.sh $(PARTS)
+
+# Archives, packages, checksums and bills of materials of a release in build/release, and what to do with them.
 release: setup
 	@MAKE='$(MAKE)' scripts/release.sh
 
@@ -654,6 +700,9 @@ help:
 	@echo 'make deb             build Debian packages in build/deb; make test-deb tests them in a chroot'
 	@echo 'make rpm             build RPM packages in build/rpm; make test-rpm tests them in a chroot'
 	@echo 'make wheel           build the Python package in build/dist, which make test-python installs and tests'
+	@echo 'make static          build the command as one file without dependencies, and an archive of it in build/static;'
+	@echo '                     make test-static runs it in a root that has nothing else'
+	@echo 'make test-reproducible  build archive, crate, wheel, packages and command twice, and compare the bytes'
 	@echo 'make test-container  build the image of packaging/Containerfile, and use it'
 	@echo 'make release         write the files of a release with checksums and a bill of materials into build/release'
 	@echo 'make uninstall       remove what make install has installed'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# Test whether the tools are installed; with "kernel", "programs", "cross", "deb", "rpm", "recipes" or
+# Test whether the tools are installed; with "kernel", "programs", "cross", "deb", "rpm", "recipes", "roots" or
 # "container", also those that only these tests need. As root, install the missing ones from Debian, and say so first.
 # "crate VERSION" installs this version of Rust by rustup, beside that of the machine.
 set -euo pipefail
@@ -67,6 +67,9 @@ if [[ ${1-} = recipes ]]; then
 	want bazel-bootstrap command -v bazel
 	want bazel-rules-java test -e /usr/share/bazel/rules/java/BUILD
 	want bazel-rules-proto test -e /usr/share/bazel/rules/proto/WORKSPACE
+fi
+if [[ ${1-} = roots ]]; then
+	want mmdebstrap command -v mmdebstrap
 fi
 if [[ ${1-} = container ]]; then
 	want buildah command -v buildah

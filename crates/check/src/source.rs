@@ -74,6 +74,11 @@ pub enum SourceError {
     HasOwnThreads(String),
     #[error("'{0}' is not as it was when this command was built; build the command again")]
     Differs(String),
+    #[error(
+        "this lockworks is linked statically, and a static program cannot load what a compiler makes of a file; \
+         check files with the lockworks of a package, of the wheel, or of `make`"
+    )]
+    Static,
     #[error("cannot run the compiler '{compiler}': {error}; install one, or set CC")]
     Compiler { compiler: String, error: io::Error },
     #[error("'{path}' does not compile:\n{lines}")]
@@ -999,6 +1004,9 @@ fn is_of_kernel(text: &str, preprocess: impl FnOnce() -> Option<String>) -> bool
 
 impl Compiler {
     fn new(path: &Path, directory: &Path) -> Result<Self, SourceError> {
+        if cfg!(target_feature = "crt-static") {
+            return Err(SourceError::Static);
+        }
         let is_cpp = is_cpp(path);
         let (variable, usual) = if is_cpp { ("CXX", "c++") } else { ("CC", "cc") };
         let name = std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
