@@ -31,28 +31,50 @@ cargo deny --log-level error check licenses bans sources
 
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
-out=$PWD/build/release
-rm -rf "$out"
-mkdir -p "$out"
-git archive --prefix="$name/" HEAD | gzip --no-name --best >"$out/$name.tar.gz"
+make() {
+	"${MAKE:-make}" --no-print-directory "$@"
+}
+make archive deb wheel static
+cargo package --quiet --locked -p lockworks
+if make --question dist-c 2>/dev/null || [[ $? = 1 ]]; then
+	make dist-c
+fi
 
 # The archive must be enough to build from.
 unpacked=$(mktemp -d)
 trap 'rm -rf "$unpacked"' EXIT
-tar --extract --file "$out/$name.tar.gz" --directory "$unpacked"
-"${MAKE:-make}" --silent --directory="$unpacked/$name" lib
-cargo cyclonedx --quiet --format json --spec-version 1.5 --target all \
-	--manifest-path "$unpacked/$name/crates/cli/Cargo.toml"
-# Cargo names crates by paths, which are no part of a bill of materials, and it does not know the script.
+tar --extract --file "build/archive/$name.tar.gz" --directory "$unpacked"
+make --silent --directory="$unpacked/$name" lib
+# Bills of materials: of the command, and of the crate for others.
+for part in cli:lockworks-cli lockworks:lockworks; do
+	cargo cyclonedx --quiet --format json --spec-version 1.5 --target all \
+		--manifest-path "$unpacked/$name/crates/${part%:*}/Cargo.toml"
+	# Cargo names crates by paths, which are no part of a bill of materials.
+	sed -i "s|$unpacked/$name/||g" "$unpacked/$name/crates/${part%:*}/${part#*:}.cdx.json"
+done
+# Nor does it know the script.
 echarts=$(grep -oE 'version="[0-9.]+"' crates/ui/src/plot/echarts.min.js | head -1 | cut -d'"' -f2)
-sed "s|$unpacked/$name/||g" "$unpacked/$name/crates/cli/lockworks-cli.cdx.json" |
-	jq --arg purl "pkg:npm/echarts@$echarts" '.components += [{
-		type: "library", name: "echarts", version: $purl | split("@")[1], purl: $purl, "bom-ref": $purl,
-		licenses: [{expression: "Apache-2.0"}]}]' >"$out/$name.cdx.json"
 
-"${MAKE:-make}" --no-print-directory deb wheel
-cargo package --quiet --locked -p lockworks
-cp "${CARGO_TARGET_DIR:-target}/package/$name.crate" build/dist/"$name"-*.whl build/deb/*_"$version"_*.deb "$out"
+out=$PWD/build/release
+rm -rf "$out"
+mkdir -p "$out"
+jq --arg purl "pkg:npm/echarts@$echarts" '.components += [{
+		type: "library", name: "echarts", version: $purl | split("@")[1], purl: $purl, "bom-ref": $purl,
+		licenses: [{expression: "Apache-2.0"}]}]' \
+	"$unpacked/$name/crates/cli/lockworks-cli.cdx.json" >"$out/$name.cdx.json"
+cp "$unpacked/$name/crates/lockworks/lockworks.cdx.json" "$out/$name-crate.cdx.json"
+cp build/archive/"$name".tar.gz build/static/"$name"-linux-*.tar.gz build/dist/"$name"-*manylinux*.whl \
+	build/deb/*_"$version"_*.deb "${CARGO_TARGET_DIR:-target}/package/$name.crate" "$out"
+[[ ! -d build/dist-c ]] || cp build/dist-c/* "$out"
 cd "$out"
 sha256sum -- * >SHA256SUMS
-sha256sum --check SHA256SUMS
+sha256sum --check --quiet SHA256SUMS
+
+cat <<END
+
+build/release has the files of Lockworks $version. Upload, in this order:
+  the tag: git push origin HEAD v$version; its workflow builds, signs and attests all files in a draft of the release
+  the crate, to crates.io: cargo publish -p lockworks
+  the wheel, to PyPI: twine upload build/release/*.whl
+  the other files: to the release of v$version, if the workflow has not put them there
+END
