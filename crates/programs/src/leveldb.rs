@@ -10,9 +10,10 @@ use crate::{LoadOutcome, Program, Runner, Size};
 /// The library, loaded with Get.
 pub struct Leveldb;
 
-/// The driver, which `make programs` builds.
+/// The driver, which `make programs` builds in the checkout of this command, from `.cargo/config.toml`.
 fn driver() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/programs/readrandom")
+    let checkout = option_env!("LOCKWORKS_CHECKOUT").unwrap_or_default();
+    Path::new(checkout).join("build/programs/readrandom")
 }
 
 impl Program for Leveldb {
