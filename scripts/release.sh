@@ -34,11 +34,8 @@ export SOURCE_DATE_EPOCH
 make() {
 	"${MAKE:-make}" --no-print-directory "$@"
 }
-make archive deb wheel static
+make archive dist-c deb rpm wheel static
 cargo package --quiet --locked -p lockworks
-if make --question dist-c 2>/dev/null || [[ $? = 1 ]]; then
-	make dist-c
-fi
 
 # The archive must be enough to build from.
 unpacked=$(mktemp -d)
@@ -64,8 +61,9 @@ jq --arg purl "pkg:npm/echarts@$echarts" '.components += [{
 	"$unpacked/$name/crates/cli/lockworks-cli.cdx.json" >"$out/$name.cdx.json"
 cp "$unpacked/$name/crates/lockworks/lockworks.cdx.json" "$out/$name-crate.cdx.json"
 cp build/archive/"$name".tar.gz build/static/"$name"-linux-*.tar.gz build/dist/"$name"-*manylinux*.whl \
-	build/deb/*_"$version"_*.deb "${CARGO_TARGET_DIR:-target}/package/$name.crate" "$out"
-[[ ! -d build/dist-c ]] || cp build/dist-c/* "$out"
+	build/deb/*_"$version"_*.deb "${CARGO_TARGET_DIR:-target}/package/$name.crate" \
+	build/dist-c/lockworks-c-"$version".* \
+	build/rpm/*-"$version"-*.rpm "$out"
 cd "$out"
 sha256sum -- * >SHA256SUMS
 sha256sum --check --quiet SHA256SUMS
@@ -76,5 +74,6 @@ build/release has the files of Lockworks $version. Upload, in this order:
   the tag: git push origin HEAD v$version; its workflow builds, signs and attests all files in a draft of the release
   the crate, to crates.io: cargo publish -p lockworks
   the wheel, to PyPI: twine upload build/release/*.whl
+  the recipes of build/dist-c, to the registries of vcpkg and Conan
   the other files: to the release of v$version, if the workflow has not put them there
 END
