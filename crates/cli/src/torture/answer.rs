@@ -8,6 +8,10 @@ use lockworks_ui::figures::{counted, percent};
 /// Locks whose means differ by less than this are level.
 const LEVEL: f64 = 0.05;
 
+/// What one loop cannot tell, and what can.
+const NO_PROGRAM: &str = "This is one loop. `lockworks report` says which lock to take, from several \
+    loads; `lockworks compare -- PROGRAM` tries it in a program.";
+
 /// The locks that are nearest to the fastest one, with a CPU for each thread and beyond. None: one
 /// lock only.
 pub fn answer(results: &TortureResults) -> Option<String> {
@@ -21,7 +25,7 @@ pub fn answer(results: &TortureResults) -> Option<String> {
     let shared =
         nearest(&shared).map(|text| format!("With more threads than CPUs, {text}.{shared_note}"));
     let sentences = own.into_iter().chain(shared).join("\n");
-    (!sentences.is_empty()).then_some(sentences)
+    (!sentences.is_empty()).then(|| format!("{sentences}\n{NO_PROGRAM}"))
 }
 
 /// The lock with the greatest geometric mean of its rate over the fastest lock's.
