@@ -32,7 +32,7 @@ cargo deny --log-level error check licenses bans sources
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 make() {
-	"${MAKE:-make}" --no-print-directory "$@"
+	command "${MAKE:-make}" --no-print-directory "$@"
 }
 make archive dist-c deb rpm wheel static
 cargo package --quiet --locked -p lockworks

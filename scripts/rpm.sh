@@ -9,7 +9,10 @@ mkdir -p build/rpm/SOURCES
 git ls-files -z | tar --null --files-from=- --transform="flags=rSH;s|^|$name/|" -czf "build/rpm/SOURCES/$name.tar.gz"
 sed "s/@version@/$version/" packaging/lockworks.spec >build/rpm/lockworks.spec
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target/rpm}")
-export CARGO_TARGET_DIR
+# No path of the machine that builds is in the packages.
+export CARGO_TARGET_DIR LOCKWORKS_CHECKOUT=
+export RUSTFLAGS="--remap-path-prefix=$PWD/build/rpm/BUILD/$name=. \
+	--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$CARGO_TARGET_DIR=target"
 # Debian's rpm does not know of Debian's packages, and its loader does not look into lib64.
 options=()
 [[ ! -e /etc/debian_version ]] || options=(--nodeps --define "_libdir /usr/lib/$(cc -print-multiarch)")

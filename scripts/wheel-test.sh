@@ -15,7 +15,9 @@ build/python/bin/pip download --quiet --disable-pip-version-check --only-binary 
 cp "$wheel" "$work/wheels"
 cat >"$work/script" <<'END'
 set -eu
-! command -v cc gcc clang
+for compiler in cc gcc clang; do
+	if command -v "$compiler"; then exit 1; fi
+done
 python3 -m venv /tmp/environment
 cd /tmp
 environment/bin/pip install --quiet --disable-pip-version-check --no-index --find-links /opt/wheels lockworks

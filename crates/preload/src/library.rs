@@ -84,17 +84,12 @@ impl Library {
     }
 }
 
-/// The checkout in which this command was built, from `.cargo/config.toml`. What is for other machines does not
-/// have it, so that nothing there names a directory of this one.
-const CHECKOUT: Option<&str> = option_env!("LOCKWORKS_CHECKOUT");
-
 /// The path of the library: beside the command, where it is installed, or where it is built.
 fn find(name: &str) -> Result<PathBuf> {
     let command = std::env::current_exe().context("cannot find the path of this command")?;
     let here = command.parent().expect("a file is in a directory");
     let installed = [here.to_owned(), here.join("../lib/lockworks")];
-    let built = CHECKOUT.filter(|checkout| !checkout.is_empty());
-    let built = built.map(|checkout| Path::new(checkout).join("build"));
+    let built = lockworks_programs::checkout().map(|checkout| checkout.join("build"));
     let found = installed.iter().chain(&built).find_map(|directory| {
         let path = directory.join(name);
         path.canonicalize().ok()

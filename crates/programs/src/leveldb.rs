@@ -1,6 +1,6 @@
 //! Random reads from Debian's leveldb library. The driver, readrandom.cc, is part of this tree.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
@@ -10,10 +10,11 @@ use crate::{LoadOutcome, Program, Runner, Size};
 /// The library, loaded with Get.
 pub struct Leveldb;
 
-/// The driver, which `make programs` builds in the checkout of this command, from `.cargo/config.toml`.
+/// The driver, which `make programs` builds in the checkout of this command. Without a checkout there is none.
 fn driver() -> PathBuf {
-    let checkout = option_env!("LOCKWORKS_CHECKOUT").unwrap_or_default();
-    Path::new(checkout).join("build/programs/readrandom")
+    crate::checkout()
+        .unwrap_or("/nonexistent".as_ref())
+        .join("build/programs/readrandom")
 }
 
 impl Program for Leveldb {

@@ -16,7 +16,7 @@ mod runner;
 mod stress_ng;
 mod unbound;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -29,6 +29,14 @@ pub use rocksdb::RocksDb;
 pub use runner::Runner;
 pub use stress_ng::StressNg;
 pub use unbound::Unbound;
+
+/// The checkout in which this command was built, from `.cargo/config.toml`. What is for other machines does not
+/// have it, so that nothing there names a directory of this one.
+pub fn checkout() -> Option<&'static Path> {
+    option_env!("LOCKWORKS_CHECKOUT")
+        .filter(|checkout| !checkout.is_empty())
+        .map(Path::new)
+}
 
 /// The size of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
