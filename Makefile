@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 
 PREFIX ?= /usr/local
-override PREFIX := $(abspath $(PREFIX))
+override PREFIX := $(or $(abspath $(PREFIX)),$(error PREFIX is empty))
 # Where programs find the library. Only lockworks loads those of lib/lockworks, into programs.
 LIBDIR ?= $(PREFIX)/lib
 # The processor and system to build for, as its tools name it (aarch64-linux-gnu). Empty: this machine's.
@@ -31,7 +31,7 @@ DESTDIR ?=
 ANNOTATE ?=
 
 # Where the project is found; without it, files name no place.
-URL ?= $(shell sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)
+URL := $(shell sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)
 VERSION := $(shell sed -n 's/^\#define LW_VERSION "\(.*\)"/\1/p' lib/include/lockworks/lockworks.h)
 INCLUDES := -Ilocks -Ilocks/contract -Ilocks/parts -Ilocks/registry -Iworlds/user -Ilib/include
 WARNINGS := -Wall -Wextra
@@ -549,13 +549,15 @@ install: install-lib cargo
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true # so that the loader finds the library
 
 # The files by which pkg-config, CMake and tools that read the Common Package Specification find the library.
+LIB_OF_PREFIX = $(patsubst $(PREFIX)/%,%,$(LIBDIR))
+UP = $(subst $() ,,$(foreach directory,$(subst /, ,$(LIB_OF_PREFIX)),../))
 FILL = sed -e 's|@version@|$(VERSION)|; s|@compatible@|$(basename $(VERSION)).0|; s|@url@|$(URL)|' \
-	-e 's|@lib_of_config@|../..|; s|@include_of_lib@|$(shell realpath -ms --relative-to=$(LIBDIR) $(PREFIX)/include)|' \
-	-e 's|@lib_of_prefix@|$(shell realpath -ms --relative-to=$(PREFIX) $(LIBDIR))|' \
+	-e 's|@lib_of_config@|../..|; s|@include_of_lib@|$(UP)include|; s|@lib_of_prefix@|$(LIB_OF_PREFIX)|' \
 	-e 's|@annotation@|$(ANNOTATION)|; s|@sanitizer@|$(filter -fsanitize=%,$(ANNOTATION))|'
 install-lib: lib
+	$(if $(filter /%,$(LIB_OF_PREFIX)),$(error LIBDIR=$(LIBDIR): it must be below PREFIX=$(PREFIX)))
 	$(INSTALL) -d $(DESTDIR)$(PREFIX)/include/lockworks $(DESTDIR)$(PREFIX)/lib/lockworks \
-		$(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/lockworks $(DESTDIR)$(LIBDIR)/cps
+		$(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/lockworks
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(PREFIX)/include/lockworks
 	$(INSTALL) -m 644 $(BUILD)/liblockworks.a $(BUILD)/liblockworks.so.0 $(DESTDIR)$(LIBDIR)
 	$(if $(HAS_GLIBC),$(INSTALL) -m 644 $(BUILD)/liblockworks-preload.so $(BUILD)/liblockworks-profile.so \
@@ -566,13 +568,18 @@ install-lib: lib
 	for file in lockworksConfig lockworksConfigVersion; do \
 		$(FILL) lib/$$file.cmake.in > $(DESTDIR)$(LIBDIR)/cmake/lockworks/$$file.cmake || exit 1; \
 	done
-	$(FILL) lib/lockworks.cps.in > $(DESTDIR)$(LIBDIR)/cps/lockworks.cps
+	@# Without the options of a tool, which programs would need.
+	$(if $(ANNOTATE),,$(INSTALL) -d $(DESTDIR)$(LIBDIR)/cps && \
+		$(FILL) lib/lockworks.cps.in > $(DESTDIR)$(LIBDIR)/cps/lockworks.cps)
 
 uninstall:
-	rm -f $(INSTALLED:%=$(DESTDIR)%)
+	@rm -f $(INSTALLED:%=$(DESTDIR)%)
 	@for directory in $(PREFIX)/include $(PREFIX)/lib $(LIBDIR)/cmake; do \
 		[ ! -d $(DESTDIR)$$directory/lockworks ] || \
 			rmdir --ignore-fail-on-non-empty $(DESTDIR)$$directory/lockworks; \
+	done
+	@for directory in cps cmake pkgconfig; do \
+		[ ! -d $(DESTDIR)$(LIBDIR)/$$directory ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(LIBDIR)/$$directory; \
 	done
 
 # How the command is built for other machines: nothing in it names a path of this one, so that it is the same
@@ -702,7 +709,7 @@ help:
 	@echo 'make wheel           build the Python package in build/dist, which make test-python installs and tests'
 	@echo 'make static          build the command as one file without dependencies, and an archive of it in build/static;'
 	@echo '                     make test-static runs it in a root that has nothing else'
-	@echo 'make test-reproducible  build archive, crate, wheel, packages and command twice, and compare the bytes'
+	@echo 'make test-reproducible  build archive, crate, wheel, Debian packages and command twice, and compare the bytes'
 	@echo 'make test-container  build the image of packaging/Containerfile, and use it'
 	@echo 'make release         write the files of a release with checksums and a bill of materials into build/release'
 	@echo 'make uninstall       remove what make install has installed'

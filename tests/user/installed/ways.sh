@@ -30,27 +30,34 @@ configure() {
 	quietly "$cmake" --build "$1"
 }
 
-# A copy shows that the files name no place.
+# Moved after it was installed, as the files name no place; with libraries in a directory of the processor, found
+# through a link, as on systems whose /lib is a link.
 way_cmake() {
-	local prefix=$PWD/$work/moved
-	cp -r "$STAGE" "$prefix"
+	local prefix=$PWD/$work/moved arch usr=$PWD/$work/usr
+	arch=$(cc -print-multiarch)
+	env -u MAKEFLAGS -u MAKELEVEL make -s install-lib DESTDIR= PREFIX="$usr" LIBDIR="$usr/lib${arch:+/$arch}"
+	mkdir "$prefix"
+	mv "$usr" "$prefix"
+	ln -s usr/lib "$prefix/lib"
 	configure "$work/cmake"
 	use "$work/cmake" shared
 	configure "$work/cmake-static" -DLOCKWORKS=lockworks::static
 	use "$work/cmake-static" static
 	mkdir "$work/newer"
 	cp -r examples/c examples/cpp "$work/newer"
-	sed 's/lockworks 0\.1/lockworks 0.2/' examples/CMakeLists.txt >"$work/newer/CMakeLists.txt"
+	sed 's/lockworks [0-9.]*/lockworks 99/' examples/CMakeLists.txt >"$work/newer/CMakeLists.txt"
 	! "$cmake" -S "$work/newer" -B "$work/newer/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 ||
-		fail 'find_package(lockworks 0.2) has accepted another version'
+		fail 'find_package(lockworks 99) has accepted another version'
 	grep -q 'lockworksConfig.cmake, version: ' "$work/log" || fail "$(cat "$work/log")"
 }
 
 # The files that the package specification names are there. CMake reads it since 4.3.
 way_cps() {
-	local file
+	local files file
 	python3 -m json.tool "$STAGE/lib/cps/lockworks.cps" >/dev/null
-	for file in $(grep -o '@prefix@[^"]*' "$STAGE/lib/cps/lockworks.cps"); do
+	mapfile -t files < <(grep -o '@prefix@[^"]*' "$STAGE/lib/cps/lockworks.cps")
+	((${#files[@]} == 5)) || fail "lockworks.cps: it names ${#files[@]} files, not 5"
+	for file in "${files[@]}"; do
 		[[ -e $STAGE/${file#@prefix@/} ]] || fail "lockworks.cps: there is no $file"
 	done
 }
