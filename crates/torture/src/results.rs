@@ -127,6 +127,20 @@ pub struct RoundFigures {
 }
 
 impl TortureResults {
+    /// The greatest share of time for which other work kept threads from running although there were enough CPUs
+    /// for them, if it is more than figures bear. A quota keeps threads from running, as is meant.
+    pub fn disturbance(&self) -> Option<f64> {
+        const BEARABLE: f64 = 0.05;
+        let own = self
+            .rows
+            .iter()
+            .filter(|row| row.threads <= self.machine.cpus);
+        let shares = own.filter_map(|row| row.runqueue_wait_share);
+        shares
+            .reduce(f64::max)
+            .filter(|share| *share > BEARABLE && self.quota.is_none())
+    }
+
     /// The failures of mutual exclusion, in words.
     pub fn violations(&self) -> impl Iterator<Item = String> {
         let broken = self.rows.iter().filter(|row| row.violations > 0);
@@ -180,13 +194,8 @@ impl<'a> Collected<'a> {
                 })
             })
             .collect();
-        let mut warnings: Vec<String> =
-            topology::warning().into_iter().map(str::to_owned).collect();
-        // A quota keeps threads from running, as is meant.
-        if quota.is_none() {
-            warnings.extend(disturbance(&rows, machine.cpus));
-        }
-        Ok(TortureResults {
+        let warnings = topology::warning().into_iter().map(str::to_owned);
+        let mut results = TortureResults {
             machine,
             preset: plan.workload.preset,
             critical_ns: plan.workload.critical_ns,
@@ -207,9 +216,18 @@ impl<'a> Collected<'a> {
             seconds: plan.duration.as_secs_f64(),
             rounds: plan.rounds,
             reference: plan.reference.name(),
-            warnings,
+            warnings: warnings.collect(),
             rows,
-        })
+        };
+        let disturbed = results.disturbance().map(|share| {
+            format!(
+                "other work kept threads from running for up to {:.0} % of their time although they \
+                 were not more than the CPUs; measure on an idle machine",
+                100.0 * share
+            )
+        });
+        results.warnings.extend(disturbed);
+        Ok(results)
     }
 }
 
@@ -286,23 +304,6 @@ impl Draw for TortureResults {
             ),
         ]
     }
-}
-
-/// A warning if other work kept threads from running although there were enough CPUs for them.
-fn disturbance(rows: &[TortureRow], cpus: usize) -> Option<String> {
-    const BEARABLE: f64 = 0.05;
-    let share = rows
-        .iter()
-        .filter(|row| row.threads <= cpus)
-        .filter_map(|row| row.runqueue_wait_share)
-        .fold(0.0, f64::max);
-    (share > BEARABLE).then(|| {
-        format!(
-            "other work kept threads from running for up to {:.0} % of their time although they \
-             were not more than the CPUs; measure on an idle machine",
-            100.0 * share
-        )
-    })
 }
 
 /// A figure divided by that of the reference, for each round in which both have one that is not 0.

@@ -83,10 +83,16 @@ pub fn for_this_machine(host: &Host, loads: &Loads, validated: Option<&TrustRepo
         percent(taken.mean),
         percent(*share),
     );
+    let disturbed = match loads.were_disturbed() {
+        true => {
+            " Other work ran meanwhile, so no figure here speaks against the mutex: measure again on an idle machine."
+        }
+        false => "",
+    };
     let [low, high] = [f64::min, f64::max].map(|of| taken.by_round.iter().copied().reduce(of));
     let how_sure = format!(
         "Measured under {} loads of two counters under one lock; in single rounds it was {:.0} to {:.0} %. Another \
-         lock is named instead of the mutex only if it is better by more than 5 % in every round. What your program \
+         lock is named instead of the mutex only if it is better by more than 5 % in every round.{disturbed} What your program \
          does with its locks is more than these: `lockworks report -- PROGRAM`. {}",
         loads.measured.len(),
         percent(low.unwrap_or(taken.mean)),

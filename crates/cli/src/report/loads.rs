@@ -141,11 +141,15 @@ impl Loads {
         parking().filter_map(judged).collect()
     }
 
+    /// Did other work disturb a measurement?
+    pub fn were_disturbed(&self) -> bool {
+        let mut results = self.measured.iter().map(|(_, results, _)| results);
+        results.any(|results| results.disturbance().is_some())
+    }
+
     /// The lock to take.
     pub fn taken(&self) -> Option<Judged> {
-        let judged = self.judged();
-        let taken = lock_to_take(judged.iter().map(|one| (one.lock, one.by_round.clone())))?;
-        judged.into_iter().find(|one| one.lock == taken)
+        take(self.judged(), self.were_disturbed())
     }
 
     /// A map of the shares of each lock.
@@ -198,5 +202,36 @@ impl Loads {
                 ],
             ),
         })
+    }
+}
+
+/// The lock to take of these. What other work disturbed is no evidence for any lock.
+fn take(judged: Vec<Judged>, disturbed: bool) -> Option<Judged> {
+    let evidence = |one: &Judged| match disturbed {
+        true => Vec::new(),
+        false => one.by_round.clone(),
+    };
+    let taken = lock_to_take(judged.iter().map(|one| (one.lock, evidence(one))))?;
+    judged.into_iter().find(|one| one.lock == taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Judged, take};
+
+    #[test]
+    fn disturbed_rounds_do_not_speak_against_the_mutex() {
+        let judged = |lock, mean| Judged {
+            lock,
+            mean,
+            by_round: vec![mean; 3],
+            worst: (mean, String::new()),
+        };
+        let taken = |disturbed| {
+            let locks = vec![judged("mutex", 0.5), judged("pv", 0.9)];
+            take(locks, disturbed).map(|taken| taken.lock)
+        };
+        assert_eq!(taken(false), Some("pv"));
+        assert_eq!(taken(true), Some("mutex"));
     }
 }
