@@ -16,7 +16,9 @@ export RUSTFLAGS="--remap-path-prefix=$PWD/build/rpm/BUILD/$name=. \
 # Debian's rpm does not know of Debian's packages, and its loader does not look into lib64.
 options=()
 [[ ! -e /etc/debian_version ]] || options=(--nodeps --define "_libdir /usr/lib/$(cc -print-multiarch)")
-env -u MAKEFLAGS -u MAKELEVEL rpmbuild -bb --define "_topdir $PWD/build/rpm" "${options[@]}" build/rpm/lockworks.spec
+env -u MAKEFLAGS -u MAKELEVEL rpmbuild -bb --define "_topdir $PWD/build/rpm" \
+	--define "prefix_maps -ffile-prefix-map=$PWD/build/rpm/BUILD/$name=. -ffile-prefix-map=$CARGO_TARGET_DIR=target" \
+	"${options[@]}" build/rpm/lockworks.spec
 mv build/rpm/RPMS/*/*.rpm build/rpm
 rm -rf build/rpm/{BUILD,BUILDROOT,RPMS,SRPMS}
 ls build/rpm/*.rpm
