@@ -115,10 +115,12 @@ struct lw_wait_limit;
  * lw_limits_exist()
  *	Can any lock have a wait limit? user: yes. check: where waiters may park.
  */
-#if !defined(lw_clock) || !defined(lw_clock_after) || !defined(lw_timestamp) ||     \
-	!defined(lw_note_time) || !defined(lw_noted_time) || !defined(lw_choose) || \
-	!defined(lw_chance)
+#if !defined(lw_clock) || !defined(lw_timestamp) || !defined(lw_note_time) || \
+	!defined(lw_noted_time) || !defined(lw_choose) || !defined(lw_chance)
 #error "world_surroundings.h lacks an operation on time or chance"
+#endif
+#ifndef lw_clock_after
+#define lw_clock_after(ms) (lw_clock() + (uint64_t)(ms)*1000000)
 #endif
 #ifndef lw_has_passed
 /* Another thread may have noted a later time. */

@@ -38,7 +38,6 @@ void lw_sim_count_max(uint32_t event, uint64_t value);
 #define lw_numa_node()		lw_sim_numa_node()
 #define lw_is_priority()	(lw_tunable(priority_waiters) && lw_sim_is_priority())
 #define lw_clock()		lw_sim_clock()
-#define lw_clock_after(ms)	(lw_clock() + (uint64_t)(ms)*1000000)
 #define lw_spin_budget(most)	(most)
 #define lw_spin_report(success) ((void)(success))
 #define lw_note_time(p, time)	lw_store(p, time, relaxed)

@@ -40,7 +40,6 @@ extern struct lw_parked_head *const lw_user_parked_heads __attribute__((visibili
 #define lw_numa_node()		lw_user_numa_node()
 #define lw_is_priority()	(lw_tunable(priority_waiters) && lw_user_thread.priority)
 #define lw_clock()		(lw_user_nanoseconds(CLOCK_MONOTONIC_COARSE) | 1)
-#define lw_clock_after(ms)	(lw_clock() + (uint64_t)(ms)*1000000)
 #define lw_spin_budget(most)	lw_user_spin_budget(most)
 #define lw_spin_report(success) lw_user_spin_report(success)
 #define lw_note_time(p, time)	lw_store(p, time, relaxed)
