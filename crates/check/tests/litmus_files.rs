@@ -18,8 +18,8 @@ fn files() -> Vec<LitmusFile> {
     paths.iter().map(|path| read(path)).collect()
 }
 
-/// Why the search finds other final states than the axioms allow, in most cases more. docs/reference/checker.md explains
-/// each.
+/// Why the search finds other final states than the axioms allow, in most cases more.
+/// docs/reference/checker-internals.md explains each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reason {
     /// A dependency that makes no difference to what is done.

@@ -110,8 +110,8 @@ fn text(number: u64) -> String {
 }
 
 /// The tests in which the search finds other final states than the axioms allow: the number of the test,
-/// and how many states are found in addition, and how many are not. docs/reference/checker.md has the
-/// reasons.
+/// and how many states are found in addition, and how many are not. docs/reference/checker-internals.md has
+/// the reasons.
 const DIFFERENCES: [(u64, &[Memory], (usize, usize)); 8] = {
     use Memory::{Arm, Lkmm, Lkmm62, Riscv};
     [

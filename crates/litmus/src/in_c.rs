@@ -1,8 +1,8 @@
 //! Litmus tests in C, with the operations that locks have, so that the search can run them.
 //!
 //! Each model has a translation of its own, because the operations of the kernel become other
-//! operations in each: the table in docs/reference/checker.md says which. What a model of the search has
-//! no operation for is refused.
+//! operations in each: the table in docs/reference/checker-internals.md says which. What a model of the
+//! search has no operation for is refused.
 //!
 //! A thread may have to guess, where an operation does one thing or another by the value that it reads.
 //! If the guess proves wrong, the thread gives its run up, and the run counts for nothing.

@@ -98,7 +98,7 @@ pub(super) fn written(
     let mut written = BTreeSet::new();
     let mut most = 0;
     // Without a condition, only values with a chain of writes behind them are built. That leaves out those of
-    // `==` or `!` around a cycle, as docs/reference/checker.md says.
+    // `==` or `!` around a cycle, as docs/reference/checker-internals.md says.
     let unknown = has_condition(&thread.body);
     runs(number, thread, values, unknown, |run, _| {
         most = most.max(run.written.len());
