@@ -97,7 +97,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	test-preload stage docs tables test-docs test-installed test-headers test-install test-load test-examples test-ways test-recipes test-crate test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-python-package \
-	test-python-pages test-kernel test-kernel-quick test-kernel-configurations test-conformance fuzz fuzz-rust demo \
+	test-python-pages test-kernel test-kernel-quick test-kernel-compiles test-kernel-configurations test-conformance fuzz fuzz-rust demo \
 	bench archive dist-c wheel test-wheel deb static test-static test-deb rpm test-rpm test-container test-reproducible release install install-lib uninstall clean help force $(TESTS:%=test-c-%) $(PRELOAD_TESTS:%=test-preload-%)
 .DELETE_ON_ERROR:
 
@@ -198,7 +198,7 @@ $(BUILD)/tests/lockref: $(BUILD)/clients/lockref_mutants.o
 
 # Each stage ends before the next begins; its targets are made two or more at a time.
 STAGES := setup setup-programs test-format test-c test-historic test-preload test-installed test-sanitizers \
-	test-cargo test-clippy test-python test-docs
+	test-cargo test-clippy test-python test-docs test-kernel-compiles
 MINUTES := 20
 # Those that repeat the promises of STAGES wider, with the minutes that they take on two CPUs: all mutants, other
 # processors, all kernels, and documents that build a copy of the repository.
@@ -532,9 +532,14 @@ test-kernel-quick: setup-kernel
 test-kernel: setup-kernel
 	@ONLY='$(ONLY)' scripts/kernel-tests.sh $(KERNEL_TEST) --nocapture
 
-# The changed directories of the newest kernel, in eighteen configurations, with gcc and clang.
+# The changed directories of the newest kernel, as distributions configure it, with gcc and clang; then in eighteen
+# configurations.
+COMPILE_KERNEL := $(CARGO) test -q -p lockworks-lab --lib -- --ignored --nocapture
+test-kernel-compiles: setup
+	$(COMPILE_KERNEL) two_configurations_compile
+
 test-kernel-configurations: setup
-	$(CARGO) test -q -p lockworks-lab --lib every_configuration_compiles -- --ignored --nocapture
+	$(COMPILE_KERNEL) every_configuration_compiles
 
 demo: setup all
 	@mkdir -p demo
@@ -694,6 +699,7 @@ help:
 	@echo 'make test-tutorials  the same of documents that build a copy of the repository'
 	@echo 'make test-wide       run the Rust tests that repeat others wider: all mutants, more threads'
 	@echo 'make test-kernel     run all tests of kernels, an hour; ONLY=NAME: a part'
+	@echo 'make test-kernel-compiles  compile the series in the newest kernel as distributions do, with gcc and clang'
 	@echo 'make test-kernel-configurations  compile the series in eighteen configurations of the newest kernel'
 	@echo 'make test-conformance  with LTP=DIR, run LTP'\''s tests of POSIX threads, with and without Lockworks'
 	@echo 'make fuzz            feed random texts to all parsers; FUZZ_SECONDS=60 for each language. Needs clang'

@@ -144,8 +144,15 @@
 #define lw_park(p, value, limit) ((void)(limit), pv_wait((u8 *)&(p)->lw_raw, value))
 #define lw_unpark(p, slot)	 ((void)(p), pv_kick((int)(slot)-1))
 #else
-#define lw_park(p, value, limit) ((void)(p), (void)(value), (void)(limit), cpu_relax())
-#define lw_unpark(p, slot)	 ((void)(p), (void)(slot))
+/* cpu_relax() is a statement on some architectures. */
+#define lw_park(p, value, limit) \
+	({                       \
+		(void)(p);       \
+		(void)(value);   \
+		(void)(limit);   \
+		cpu_relax();     \
+	})
+#define lw_unpark(p, slot) ((void)(p), (void)(slot))
 #endif
 
 #define lw_park_bounded(p, value, limit, nth) ((void)(nth), lw_park(p, value, limit), false)

@@ -51,14 +51,6 @@ impl Arch {
         }
     }
 
-    /// The arguments of make that select the architecture.
-    pub(crate) fn make(self) -> &'static [&'static str] {
-        match self {
-            Self::X86_64 => &[],
-            Self::Arm64 => &["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"],
-        }
-    }
-
     /// The device of the second serial line in the guest.
     pub(crate) fn channel(self) -> &'static str {
         match self {

@@ -10,6 +10,7 @@ use lockworks_programs::children::{self, Ending, Running};
 
 use crate::arch::Arch;
 use crate::cache::{Cache, Progress};
+use crate::compiler::Compiler;
 use crate::config;
 use crate::error::{Attempt, Error, Result, is_about_space};
 use crate::file_lock::FileLock;
@@ -77,13 +78,15 @@ impl Built {
 }
 
 /// Environment variables of the caller that would change the build.
-const MISLEADING: [&str; 8] = [
+const MISLEADING: [&str; 10] = [
     "MAKEFLAGS",
     "MFLAGS",
     "MAKELEVEL",
     "GNUMAKEFLAGS",
     "ARCH",
     "CROSS_COMPILE",
+    "LLVM",
+    "CC",
     "KBUILD_OUTPUT",
     "O",
 ];
@@ -91,19 +94,34 @@ const MISLEADING: [&str; 8] = [
 /// The number of log lines that an error shows.
 const LINES: usize = 12;
 
-/// Builds a kernel, or updates an earlier build of it. `statistics`: it counts the events of locks.
-pub fn build(
-    tree: &Tree,
-    arch: Arch,
-    variant: Variant,
-    statistics: bool,
-    cache: &Cache,
-    progress: Progress,
-) -> Result<Built> {
+/// What is built from a tree.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The architecture that the kernel is for.
+    pub arch: Arch,
+    /// The compiler.
+    pub compiler: Compiler,
+    /// The configuration.
+    pub variant: Variant,
+    /// Whether the kernel counts the events of locks.
+    pub statistics: bool,
+}
+
+/// Builds a kernel, or updates an earlier build of it.
+pub fn build(tree: &Tree, target: Target, cache: &Cache, progress: Progress) -> Result<Built> {
+    let Target {
+        arch,
+        compiler,
+        variant,
+        statistics,
+    } = target;
     let mut name = match arch {
         Arch::X86_64 => format!("build-{}-{variant}", tree.name),
         Arch::Arm64 => format!("build-{}-{arch}-{variant}", tree.name),
     };
+    if compiler != Compiler::Gcc {
+        name.push_str(&format!("-{compiler}"));
+    }
     if !statistics {
         name.push_str("-uncounted");
     }
@@ -118,7 +136,7 @@ pub fn build(
             .arg("-C")
             .arg(&tree.path)
             .arg(format!("O={}", directory.display()))
-            .args(arch.make())
+            .args(compiler.make(arch))
             .args(arguments)
             .env("LC_ALL", "C");
         for variable in MISLEADING {

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Instant;
 
 use crate::arch::Arch;
-use crate::cache::Cache;
+use crate::cache::{Cache, Progress};
+use crate::compiler::{Compiler, LLVM};
 use crate::config::{self, GUEST};
 use crate::requirements;
 use crate::source::Tree;
@@ -27,9 +28,9 @@ struct Configuration {
 }
 
 const GCC: &[&str] = &[];
-const CLANG: &[&str] = &["LLVM=-19"];
+const CLANG: &[&str] = &[LLVM];
 const ARM64: &[&str] = &["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"];
-const ARM64_CLANG: &[&str] = &["ARCH=arm64", "LLVM=-19"];
+const ARM64_CLANG: &[&str] = &["ARCH=arm64", LLVM];
 const RISCV: &[&str] = &["ARCH=riscv", "CROSS_COMPILE=riscv64-linux-gnu-"];
 
 const DIRECT: &[&str] = &["x86-64", "x86-64-7", "native"];
@@ -75,15 +76,30 @@ const fn of(
     }
 }
 
-const TOOLS: [Tool; 5] = [
-    tools::program("clang-19", "clang-19"),
-    tools::program("ld.lld-19", "lld-19"),
-    tools::program("llvm-ar-19", "llvm-19"),
-    tools::program("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"),
-    tools::program("riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu"),
-];
+const FOR_RISCV: [Tool; 1] = [tools::program(
+    "riscv64-linux-gnu-gcc",
+    "gcc-riscv64-linux-gnu",
+)];
 
 impl Configuration {
+    fn provide_tools(&self, cache: &Cache, progress: Progress) {
+        let has = |argument| self.make.contains(&argument);
+        let compiler = if has(LLVM) {
+            Compiler::Clang
+        } else {
+            Compiler::Gcc
+        };
+        let arch = if has("ARCH=arm64") {
+            Arch::Arm64
+        } else {
+            Arch::X86_64
+        };
+        requirements::provide_to_build(arch, compiler, cache, progress).unwrap();
+        if has("ARCH=riscv") {
+            tools::provide(&FOR_RISCV, cache, progress).unwrap();
+        }
+    }
+
     /// The options that must come out as they are here.
     fn own(&self) -> String {
         let options = self.options.split_whitespace();
@@ -144,18 +160,18 @@ impl Configuration {
     }
 }
 
-/// What has been compiled stays in the cache, so a run goes on where an earlier one was.
-#[test]
-#[ignore = "compiles for ten minutes; make test-kernel-configurations"]
-fn every_configuration_compiles() {
+/// Compiles some configurations, and prints a table. What has been compiled stays in the cache, so a run
+/// goes on where an earlier one was.
+fn compile(configurations: &[&Configuration]) {
     let cache = Cache::open().unwrap();
     let say = |text: &str| eprintln!("{text}");
-    requirements::provide_to_build(Arch::X86_64, &cache, &say).unwrap();
-    tools::provide(&TOOLS, &cache, &say).unwrap();
+    for configuration in configurations {
+        configuration.provide_tools(&cache, &say);
+    }
     let tree = Tree::cached(Version::ALL[0], &cache, &say).unwrap();
     let mut table = lockworks_ui::output::table(&["configuration", "seconds", "compiles"]);
     let mut failures = Vec::new();
-    for configuration in &CONFIGURATIONS {
+    for configuration in configurations {
         let begin = Instant::now();
         let compiled = configuration.compile(&tree, &cache);
         let seconds = begin.elapsed().as_secs();
@@ -173,10 +189,28 @@ fn every_configuration_compiles() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// What distributions have, with either compiler.
+#[test]
+#[ignore = "fetches the sources of a kernel; make test"]
+fn two_configurations_compile() {
+    compile(&["gcc-paravirt", "clang-paravirt"].map(find));
+}
+
+#[test]
+#[ignore = "compiles for ten minutes; make test-kernel-configurations"]
+fn every_configuration_compiles() {
+    compile(&CONFIGURATIONS.each_ref());
+}
+
+fn find(name: &str) -> &'static Configuration {
+    let mut all = CONFIGURATIONS.iter();
+    all.find(|known| known.name == name)
+        .expect("it is one of them")
+}
+
 #[test]
 fn of_two_values_of_an_option_the_later_one_is_taken() {
-    let find = |name: &str| CONFIGURATIONS.iter().find(|known| known.name == name);
-    let requested = find("no-numa").unwrap().requested(Version::ALL[0]);
+    let requested = find("no-numa").requested(Version::ALL[0]);
     let of_numa: Vec<&str> = requested
         .lines()
         .filter(|line| line.starts_with("CONFIG_NUMA="))

@@ -15,7 +15,7 @@ use crate::initramfs::{self, Entry};
 use crate::lock::Lock;
 use crate::machine::{Input, Machine};
 use crate::message::GuestMessage;
-use crate::qemu::WaitLimits;
+use crate::qemu::{self, WaitLimits};
 use crate::task::{Task, quoted};
 use crate::topology::Topology;
 
@@ -151,8 +151,13 @@ impl Guest<'_> {
         let text = String::from_utf8_lossy(&bytes).replace('\r', "");
         // A user can switch the guest off in its shell.
         let may_switch_off = self.input == Input::Ours && text.contains("reboot: Power down");
+        let mut complaints = state.judge(&text, end, self.built.variant, may_switch_off);
+        for complaint in &mut complaints {
+            let advice = qemu::own_fault(self.built.arch, self.emulation, complaint);
+            complaint.lines.extend(advice);
+        }
         Ok(GuestVerdict {
-            complaints: state.judge(&text, end, self.built.variant, may_switch_off),
+            complaints,
             refused: state.refused,
             offlined: console::offlined(&text),
             console,

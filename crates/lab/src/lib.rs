@@ -7,6 +7,7 @@ mod busybox;
 mod cache;
 mod command;
 mod compare;
+mod compiler;
 mod complaint;
 mod config;
 #[cfg(test)]

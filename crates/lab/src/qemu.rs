@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use lockworks_programs::children::{self, Ending, Running};
 
+use crate::arch::Arch;
+use crate::complaint::{Complaint, ComplaintKind};
 use crate::emulation::Emulation;
 use crate::error::{Attempt, Error, Result};
 use crate::machine::{Input, Machine, emulator};
@@ -53,6 +55,40 @@ pub(crate) enum End {
     Left,
     /// The guest was silent for this time.
     Silent(Duration),
+}
+
+/// Tells how a fault in the guest may be one of QEMU, which says nothing of the lock.
+///
+/// Before 8.1, QEMU translated instructions without a lock on their page. While Linux patches an instruction,
+/// its first byte is a breakpoint (`int3`). A virtual CPU with a thread of its own could keep a translation
+/// of that byte, which another one had replaced meanwhile.
+pub(crate) fn own_fault(arch: Arch, emulation: Emulation, complaint: &Complaint) -> Option<String> {
+    let is_breakpoint = complaint.kind == ComplaintKind::Oops
+        && complaint.lines.iter().any(|line| line.contains("int3"));
+    if emulation != Emulation::Multi || !is_breakpoint {
+        return None;
+    }
+    let asked = Command::new(emulator(arch))
+        .arg("--version")
+        .output()
+        .ok()?;
+    fault_of(&String::from_utf8_lossy(&asked.stdout))
+}
+
+/// The advice for a fault of a version of QEMU, from what `--version` prints; none if it has no such fault.
+fn fault_of(said: &str) -> Option<String> {
+    let version = said
+        .split_whitespace()
+        .skip_while(|word| *word != "version")
+        .nth(1)?;
+    let mut numbers = version.split('.').map(|number| number.parse().ok());
+    let release: (u32, u32) = (numbers.next()??, numbers.next()??);
+    (release < (8, 1)).then(|| {
+        format!(
+            "QEMU before 8.1 lets kernels fail in this way with --emulation multi, whatever their locks, and \
+             this is {version}: use --emulation single, or a later QEMU"
+        )
+    })
 }
 
 /// The time between two checks for messages and the end.
@@ -139,6 +175,43 @@ impl Machine<'_> {
                 .map(|line| (*line).to_owned())
                 .collect(),
             log: self.errors.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_versions_of_qemu_have_the_fault() {
+        let said =
+            |version| format!("QEMU emulator version {version} (Debian 1:{version})\nCopyright\n");
+        for old in ["7.2.22", "8.0.4"] {
+            let advice = fault_of(&said(old)).expect("it has the fault");
+            assert!(advice.contains(old), "{advice}");
+        }
+        for new in ["8.1.0", "10.0.8"] {
+            assert_eq!(fault_of(&said(new)), None);
+        }
+        assert_eq!(fault_of("a wrapper"), None);
+    }
+
+    #[test]
+    fn only_a_breakpoint_with_threads_of_its_own_is_qemus() {
+        let complaint = |kind, line: &str| Complaint {
+            kind,
+            lines: vec![line.to_owned()],
+        };
+        let oops = complaint(ComplaintKind::Oops, "[ 1.7] Oops: 0000 [#1] SMP");
+        let breakpoint = complaint(ComplaintKind::Oops, "[ 1.7] Oops: int3: 0000 [#1] SMP");
+        let other = complaint(ComplaintKind::Warning, "[ 1.7] WARNING: int3");
+        for (emulation, complaint) in [
+            (Emulation::Multi, &oops),
+            (Emulation::Multi, &other),
+            (Emulation::Single, &breakpoint),
+        ] {
+            assert_eq!(own_fault(Arch::X86_64, emulation, complaint), None);
         }
     }
 }

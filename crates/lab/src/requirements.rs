@@ -3,6 +3,7 @@
 use crate::arch::Arch;
 use crate::busybox;
 use crate::cache::{Cache, Progress};
+use crate::compiler::Compiler;
 use crate::error::Result;
 use crate::tools::{self, Tool, checked, file, program};
 
@@ -24,15 +25,6 @@ const BUILDING: [Tool; 11] = [
 /// Tools for booting a kernel of any architecture.
 const BOOTING: [Tool; 1] = [program("setpriv", "util-linux")];
 
-/// Additional tools for building for an architecture.
-fn building_for(arch: Arch) -> &'static [Tool] {
-    const ARM64: [Tool; 1] = [program("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu")];
-    match arch {
-        Arch::X86_64 => &[],
-        Arch::Arm64 => &ARM64,
-    }
-}
-
 /// Additional tools for booting a kernel of an architecture.
 fn booting_on(arch: Arch) -> &'static [Tool] {
     const X86_64: [Tool; 2] = [
@@ -47,14 +39,25 @@ fn booting_on(arch: Arch) -> &'static [Tool] {
 }
 
 /// Provides everything that building a kernel needs: root installs what is missing.
-pub fn provide_to_build(arch: Arch, cache: &Cache, progress: Progress) -> Result<()> {
-    let all = [&BUILDING, building_for(arch)].concat();
+pub fn provide_to_build(
+    arch: Arch,
+    compiler: Compiler,
+    cache: &Cache,
+    progress: Progress,
+) -> Result<()> {
+    let all = [&BUILDING, compiler.tools(arch)].concat();
     tools::provide(&all, cache, progress)
 }
 
 /// Provides everything that building and booting a kernel needs: root installs what is missing.
-pub fn provide_to_boot(arch: Arch, cache: &Cache, progress: Progress) -> Result<()> {
-    let all = [&BOOTING, booting_on(arch), &BUILDING, building_for(arch)].concat();
+pub fn provide_to_boot(
+    arch: Arch,
+    compiler: Compiler,
+    cache: &Cache,
+    progress: Progress,
+) -> Result<()> {
+    let all = [&BOOTING, booting_on(arch)].concat();
     tools::provide(&all, cache, progress)?;
+    provide_to_build(arch, compiler, cache, progress)?;
     busybox::provide(arch, cache, progress)
 }

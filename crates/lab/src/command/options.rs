@@ -12,8 +12,9 @@ use lockworks_names::command_line::by_name;
 use lockworks_ui::progress;
 
 use crate::arch::Arch;
-use crate::build::{self, Built};
+use crate::build::{self, Built, Target};
 use crate::cache::Cache;
+use crate::compiler::Compiler;
 use crate::complaint::Complaint;
 use crate::emulation::Emulation;
 use crate::guest::{Guest, GuestVerdict, Tuning};
@@ -53,6 +54,10 @@ pub struct Source {
     /// Architecture of the kernel; arm64 is cross-compiled, and both are emulated
     #[arg(long, value_name = "ARCH", default_value = "x86-64", value_parser = arch(), hide_short_help = true)]
     arch: Arch,
+
+    /// Compiler of the kernel
+    #[arg(long, value_name = "COMPILER", default_value = "gcc", value_parser = compiler(), hide_short_help = true)]
+    compiler: Compiler,
 
     /// Configuration: spinlocks are called directly (native), through pv_ops (paravirt), or
     /// directly with lockdep and KCSAN enabled (debug)
@@ -145,6 +150,10 @@ fn arch() -> impl TypedValueParser<Value = Arch> {
     named(&Arch::ALL, Arch::name)
 }
 
+fn compiler() -> impl TypedValueParser<Value = Compiler> {
+    named(&Compiler::ALL, Compiler::name)
+}
+
 fn variant() -> impl TypedValueParser<Value = Variant> {
     named(&Variant::ALL, Variant::name)
 }
@@ -224,40 +233,38 @@ impl Source {
 
     /// Builds the kernel, and provides what booting on a machine needs.
     pub fn build_to_boot(&self, machine: &Machine, cache: &Cache, steps: &Steps) -> Result<Built> {
-        requirements::provide_to_boot(self.arch, cache, &|step| steps.begin(step))?;
+        let progress = |step: &str| steps.begin(step);
+        requirements::provide_to_boot(self.arch, self.compiler, cache, &progress)?;
         let counts = machine.emulation() != Emulation::Counted;
-        let statistics = self.statistics.unwrap_or(counts);
-        self.sources
-            .build(self.arch, self.config, statistics, cache, steps)
+        self.sources.build(self.target(counts), cache, steps)
     }
 
     /// Builds the kernel, or updates an earlier build.
     pub fn build(&self, cache: &Cache, steps: &Steps) -> Result<Built> {
-        let statistics = self.statistics.unwrap_or(true);
-        self.sources
-            .build(self.arch, self.config, statistics, cache, steps)
+        self.sources.build(self.target(true), cache, steps)
+    }
+
+    /// What to build. `counts`: it counts the events of locks, if the user has not said.
+    fn target(&self, counts: bool) -> Target {
+        Target {
+            arch: self.arch,
+            compiler: self.compiler,
+            variant: self.config,
+            statistics: self.statistics.unwrap_or(counts),
+        }
     }
 }
 
 impl Sources {
-    /// Builds a kernel, or updates an earlier build. `statistics`: it counts the events of locks.
-    pub fn build(
-        &self,
-        arch: Arch,
-        config: Variant,
-        statistics: bool,
-        cache: &Cache,
-        steps: &Steps,
-    ) -> Result<Built> {
+    /// Builds a kernel, or updates an earlier build.
+    pub fn build(&self, target: Target, cache: &Cache, steps: &Steps) -> Result<Built> {
         let progress = |step: &str| steps.begin(step);
-        requirements::provide_to_build(arch, cache, &progress)?;
+        requirements::provide_to_build(target.arch, target.compiler, cache, &progress)?;
         let tree = match &self.tree {
             Some(path) => Tree::given(path)?,
             None => Tree::cached(self.version, cache, &progress)?,
         };
-        Ok(build::build(
-            &tree, arch, config, statistics, cache, &progress,
-        )?)
+        Ok(build::build(&tree, target, cache, &progress)?)
     }
 }
 

@@ -18,8 +18,10 @@ use lockworks_ui::plot;
 use self::results::GuestComparisonResults;
 use super::options::{Boot, Sources, Steps};
 use crate::arch::Arch;
+use crate::build::Target;
 use crate::cache::Cache;
 use crate::compare::{ComparisonPlan, Workload, compare};
+use crate::compiler::Compiler;
 use crate::disk;
 use crate::emulation::Emulation;
 use crate::guest::{Guest, Tuning};
@@ -151,10 +153,14 @@ pub fn command(args: &GuestCompareArgs) -> Result<ExitCode> {
     let cache = Cache::open()?;
     let steps = Steps::new();
     let progress = |step: &str| steps.begin(step);
-    requirements::provide_to_boot(Arch::X86_64, &cache, &progress)?;
-    let built = args
-        .sources
-        .build(Arch::X86_64, Variant::Paravirt, true, &cache, &steps)?;
+    let target = Target {
+        arch: Arch::X86_64,
+        compiler: Compiler::Gcc,
+        variant: Variant::Paravirt,
+        statistics: true,
+    };
+    requirements::provide_to_boot(target.arch, target.compiler, &cache, &progress)?;
+    let built = args.sources.build(target, &cache, &steps)?;
     if plan.workloads.iter().any(|workload| workload.is_on_disk()) {
         plan.disk = Some(disk::disk(&cache, &progress)?);
     }
