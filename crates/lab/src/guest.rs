@@ -61,11 +61,16 @@ pub struct GuestVerdict {
     pub complaints: Vec<Complaint>,
     /// Why the guest refused its task.
     pub refused: Option<String>,
+    /// The fault of QEMU by which the guest ended before its task began.
+    pub(crate) fault_before_task: Option<&'static str>,
     /// How often a CPU was switched off.
     pub offlined: u64,
     /// The file with the console.
     pub console: PathBuf,
 }
+
+/// How often a guest is booted at most that ends by a fault of QEMU before its task begins.
+const BOOTS: u32 = 4;
 
 impl GuestVerdict {
     /// The error if the guest refused its task, and nothing else is wrong.
@@ -121,6 +126,7 @@ impl Guest<'_> {
         fs::write(&initramfs, archive).attempt_on("write", &initramfs)?;
         self.built.release_lock()?;
 
+        let command_line = self.command_line();
         let machine = Machine {
             topology: self.topology,
             emulation: self.emulation,
@@ -128,7 +134,7 @@ impl Guest<'_> {
             hypervisor: self.hypervisor,
             kernel: &kernel,
             initramfs: &initramfs,
-            command_line: &self.command_line(),
+            command_line: &command_line,
             disk: task.disk.as_deref(),
             monitor: task.monitor.as_ref(),
             input: self.input,
@@ -136,31 +142,61 @@ impl Guest<'_> {
             channel: &directory.join("channel"),
             errors: &directory.join("qemu.log"),
         };
+        let verdict = self.boot_until_up(&machine, hear);
+        for file in [&kernel, &initramfs] {
+            fs::remove_file(file).attempt_on("remove", file)?;
+        }
+        verdict
+    }
+
+    /// Boots the machine, and again if a fault of QEMU has ended it before the task began. A monitor is for
+    /// one machine only.
+    fn boot_until_up(
+        &self,
+        machine: &Machine,
+        hear: &mut dyn FnMut(&GuestMessage),
+    ) -> Result<GuestVerdict> {
+        for _ in 1..BOOTS {
+            let verdict = self.boot(machine, hear)?;
+            let Some(why) = verdict.fault_before_task else {
+                return Ok(verdict);
+            };
+            if machine.monitor.is_some() {
+                return Ok(verdict);
+            }
+            eprintln!("lockworks: {why}; booting again");
+            fs::remove_file(machine.channel).attempt_on("remove", machine.channel)?;
+        }
+        self.boot(machine, hear)
+    }
+
+    /// Boots the machine once, and judges what it did.
+    fn boot(&self, machine: &Machine, hear: &mut dyn FnMut(&GuestMessage)) -> Result<GuestVerdict> {
         let mut state = GuestState::default();
         let end = machine.run(self.limits, &mut |line| {
             for said in GuestMessage::read(line) {
                 state.note(&said);
                 hear(&said);
             }
-        });
-        for file in [&kernel, &initramfs] {
-            fs::remove_file(file).attempt_on("remove", file)?;
-        }
-        let end = end?;
-        let bytes = fs::read(&console).attempt_on("read", &console)?;
+        })?;
+        let console = machine.console;
+        let bytes = fs::read(console).attempt_on("read", console)?;
         let text = String::from_utf8_lossy(&bytes).replace('\r', "");
         // A user can switch the guest off in its shell.
         let may_switch_off = self.input == Input::Ours && text.contains("reboot: Power down");
         let mut complaints = state.judge(&text, end, self.built.variant, may_switch_off);
+        let mut fault = None;
         for complaint in &mut complaints {
-            let advice = qemu::own_fault(self.built.arch, self.emulation, complaint);
-            complaint.lines.extend(advice);
+            let own = qemu::own_fault(self.emulation, complaint);
+            complaint.lines.extend(own.map(str::to_owned));
+            fault = fault.or(own);
         }
         Ok(GuestVerdict {
             complaints,
+            fault_before_task: fault.filter(|_| !state.up),
             refused: state.refused,
             offlined: console::offlined(&text),
-            console,
+            console: console.to_owned(),
         })
     }
 

@@ -11,7 +11,8 @@ use crate::variant::Variant;
 /// The messages of a guest so far.
 #[derive(Debug, Default)]
 pub(crate) struct GuestState {
-    up: bool,
+    /// Whether its task has begun.
+    pub up: bool,
     ended: bool,
     status: Option<String>,
     /// Why the guest refused its task.
