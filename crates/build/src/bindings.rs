@@ -5,7 +5,9 @@
 //! of text, so nothing has to be run, and cross-compiling works. Linux computes its structure
 //! offsets for assembly code in the same way.
 
+use std::ffi::OsStr;
 use std::fmt::Write;
+use std::iter;
 use std::process::Command;
 
 use super::generate;
@@ -220,10 +222,16 @@ fn emitted(source: &str, name: &str, compiler: &cc::Build) -> Vec<u64> {
         ])
         .arg(&to)
         .arg(&from);
+    // The environment, which a `Command` shows too, may be long, and may have secrets.
+    let shown = iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(OsStr::to_string_lossy)
+        .collect::<Vec<_>>()
+        .join(" ");
     let status = command
         .status()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(status.success(), "{command:?}: {status}");
+        .unwrap_or_else(|error| panic!("cannot run the C compiler: {error}: {shown}"));
+    assert!(status.success(), "the C compiler failed: {status}: {shown}");
     let assembly =
         std::fs::read_to_string(&to).unwrap_or_else(|error| panic!("{}: {error}", to.display()));
     assembly
