@@ -129,6 +129,11 @@ fn bindings() -> Bindings {
                 "priority_waiters",
             ],
         )
+        .structure(
+            "Words",
+            "struct lw_cond",
+            &["lock", "users", "first", "last"],
+        )
         .structure("CancelWords", "struct lw_cancel", &["cancelled", "slot"])
         .structure(
             "WaitLimit",

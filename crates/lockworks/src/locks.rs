@@ -102,7 +102,7 @@ macro_rules! lock {
                 }
 
                 #[inline]
-                fn address(&self) -> *mut u8 {
+                pub(crate) fn address(&self) -> *mut u8 {
                     self.0.get().cast()
                 }
             }

@@ -127,6 +127,14 @@ include!(concat!(env!("OUT_DIR"), "/layout_WaitLimit.rs"));
 /// A time longer than any program runs, but short enough that no sum in nanoseconds overflows.
 const NEVER: Duration = Duration::from_secs(1 << 32);
 
+/// The time of `CLOCK_MONOTONIC` that is `deadline`.
+pub(crate) fn monotonic(deadline: Instant) -> TimeSpec {
+    // The clocks are read in this order, so that the deadline may be late but never early.
+    let left = deadline.saturating_duration_since(Instant::now());
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("a clock that every system has");
+    now + TimeSpec::from(left.min(NEVER))
+}
+
 /// Calls `wait` with the address of a wait limit. `wait` returns whether it has acquired the lock.
 ///
 /// # Panics
@@ -137,12 +145,7 @@ pub(crate) fn wait_until(
     cancel: Option<&Cancel>,
     wait: impl FnOnce(*const c_void) -> bool,
 ) -> Result<(), WaitError> {
-    let deadline = deadline.map(|deadline| {
-        // The clocks are read in this order, so that the deadline may be late but never early.
-        let left = deadline.saturating_duration_since(Instant::now());
-        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("a clock that every system has");
-        now + TimeSpec::from(left.min(NEVER))
-    });
+    let deadline = deadline.map(monotonic);
     if let Some(cancel) = cancel {
         let in_use = cancel.in_use.swap(true, Ordering::Acquire);
         assert!(!in_use, "another thread waits with this Cancel");

@@ -359,3 +359,53 @@ fn waits_end_by_deadline_or_cancellation() {
     let limited = || lock.lock_until(&mut Node::new(qspinlock), None, None);
     assert!(catch_unwind(AssertUnwindSafe(limited)).is_err());
 }
+
+#[test]
+fn each_item_reaches_one_waiter() {
+    const WAITERS: u32 = 3;
+    const ITEMS: u32 = 1000;
+    let (items, filled) = (lockworks::Mutex::new(0), lockworks::Condvar::new());
+    thread::scope(|scope| {
+        for _ in 0..WAITERS {
+            scope.spawn(|| {
+                for _ in 0..ITEMS {
+                    let mut items = items.lock();
+                    filled.wait_while(&mut items, |items| *items == 0);
+                    *items -= 1;
+                }
+            });
+        }
+        for _ in 0..WAITERS * ITEMS {
+            *items.lock() += 1;
+            filled.notify_one();
+        }
+    });
+    assert_eq!(items.into_inner(), 0);
+}
+
+#[test]
+fn waits_for_a_condition_end() {
+    let brief = Duration::from_millis(2);
+    let (is_set, changed) = (lockworks::Mutex::new(false), lockworks::Condvar::new());
+    let mut guard = is_set.lock();
+    let begun = Instant::now();
+    assert!(changed.wait_for(&mut guard, brief).timed_out());
+    assert!(begun.elapsed() >= brief && is_set.try_lock().is_none());
+    assert!(changed.wait_until(&mut guard, begun).timed_out());
+    assert!(
+        changed
+            .wait_while_for(&mut guard, |is_set| !*is_set, brief)
+            .timed_out()
+    );
+    for forever in [Duration::from_secs(3600), Duration::MAX] {
+        *guard = false;
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                *is_set.lock() = true;
+                changed.notify_all();
+            });
+            let waited = changed.wait_while_for(&mut guard, |is_set| !*is_set, forever);
+            assert!(!waited.timed_out() && *guard);
+        });
+    }
+}
