@@ -96,9 +96,17 @@ pub use lockref::{Lockref, LockrefGuard};
 #[cfg(feature = "std")]
 pub use lockref_type::{LockrefType, find_lockref, lockref_types};
 pub use locks::*;
-pub use mutex::{Mutex, MutexGuard, RawMutex};
+#[cfg(feature = "arc_lock")]
+pub use mutex::ArcMutexGuard;
+pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
 #[cfg(feature = "std")]
 pub use raw_lock::{Node, RawLock};
+#[cfg(feature = "arc_lock")]
+pub use rwlock::{ArcRwLockReadGuard, ArcRwLockWriteGuard};
+pub use rwlock::{
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, RawRwLock, RwLock, RwLockReadGuard,
+    RwLockUpgradableReadGuard, RwLockWriteGuard,
+};
 #[cfg(feature = "std")]
 pub use settings::{Setting, SettingError, Settings, Tunable};
 #[cfg(feature = "std")]

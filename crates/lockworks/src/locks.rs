@@ -89,6 +89,31 @@ macro_rules! lock {
             /// ```
             pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
 
+            /// Access to a part of the value of a [`Mutex`] while the lock is held. Dropping it releases
+            /// the lock.
+            ///
+            /// ```
+            #[doc = concat!("use lockworks::", stringify!($id), "::{MappedMutexGuard, Mutex, MutexGuard};")]
+            ///
+            /// let pair = Mutex::new((1, "one"));
+            /// let number: MappedMutexGuard<'_, i32> = MutexGuard::map(pair.lock(), |pair| &mut pair.0);
+            /// assert_eq!(*number, 1);
+            /// ```
+            pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawMutex, T>;
+
+            /// Access to the value of a [`Mutex`] in an `Arc`, which is kept as long as the guard.
+            ///
+            /// ```
+            /// use std::sync::Arc;
+            ///
+            #[doc = concat!("use lockworks::", stringify!($id), "::{ArcMutexGuard, Mutex};")]
+            ///
+            /// let guard: ArcMutexGuard<u32> = Arc::new(Mutex::new(1)).lock_arc();
+            /// assert_eq!(*guard, 1);
+            /// ```
+            #[cfg(feature = "arc_lock")]
+            pub type ArcMutexGuard<T> = lock_api::ArcMutexGuard<RawMutex, T>;
+
             impl RawMutex {
                 /// The description of the lock.
                 ///

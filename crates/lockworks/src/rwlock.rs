@@ -101,6 +101,52 @@ pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 /// ```
 pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<'a, RawRwLock, T>;
 
+/// Access to a part of the value of a [`RwLock`] for reading. Dropping it releases the lock.
+///
+/// ```
+/// use lockworks::rwlock::{MappedRwLockReadGuard, RwLock, RwLockReadGuard};
+///
+/// let pair = RwLock::new((1, "one"));
+/// let number: MappedRwLockReadGuard<'_, i32> = RwLockReadGuard::map(pair.read(), |pair| &pair.0);
+/// assert_eq!(*number, 1);
+/// ```
+pub type MappedRwLockReadGuard<'a, T> = lock_api::MappedRwLockReadGuard<'a, RawRwLock, T>;
+/// Access to a part of the value of a [`RwLock`] for reading and writing. Dropping it releases the lock.
+///
+/// ```
+/// use lockworks::rwlock::{MappedRwLockWriteGuard, RwLock, RwLockWriteGuard};
+///
+/// let pair = RwLock::new((1, "one"));
+/// let mut number: MappedRwLockWriteGuard<'_, i32> =
+///     RwLockWriteGuard::map(pair.write(), |pair| &mut pair.0);
+/// *number += 1;
+/// ```
+pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, RawRwLock, T>;
+/// Access to the value of a [`RwLock`] in an `Arc` for reading. The `Arc` is kept as long as the guard.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use lockworks::rwlock::{ArcRwLockReadGuard, RwLock};
+///
+/// let guard: ArcRwLockReadGuard<u32> = Arc::new(RwLock::new(1)).read_arc();
+/// assert_eq!(*guard, 1);
+/// ```
+#[cfg(feature = "arc_lock")]
+pub type ArcRwLockReadGuard<T> = lock_api::ArcRwLockReadGuard<RawRwLock, T>;
+/// Access to the value of a [`RwLock`] in an `Arc` for reading and writing.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use lockworks::rwlock::{ArcRwLockWriteGuard, RwLock};
+///
+/// let mut guard: ArcRwLockWriteGuard<u32> = Arc::new(RwLock::new(1)).write_arc();
+/// *guard += 1;
+/// ```
+#[cfg(feature = "arc_lock")]
+pub type ArcRwLockWriteGuard<T> = lock_api::ArcRwLockWriteGuard<RawRwLock, T>;
+
 impl RawRwLock {
     /// The description of the lock.
     ///

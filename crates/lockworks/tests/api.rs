@@ -361,6 +361,51 @@ fn waits_end_by_deadline_or_cancellation() {
 }
 
 #[test]
+fn types_have_the_traits_of_those_of_std() {
+    use std::fmt::{Debug, Display};
+    use std::panic::{RefUnwindSafe, UnwindSafe};
+
+    use lockworks::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+    fn lock<T: Send + Sync + Debug + Default + From<u32>>() {}
+    fn guard<T: Sync + Debug + Display>() {}
+    fn condvar<T: Send + Sync + Debug + Default + UnwindSafe + RefUnwindSafe>() {}
+
+    static LOCKS: [Mutex<u32>; 2] = [const { Mutex::new(1) }; 2];
+    static RWLOCK: RwLock<u32> = RwLock::new(1);
+    static CHANGED: Condvar = Condvar::new();
+
+    lock::<Mutex<u32>>();
+    lock::<RwLock<u32>>();
+    guard::<MutexGuard<'static, u32>>();
+    guard::<RwLockReadGuard<'static, u32>>();
+    guard::<RwLockWriteGuard<'static, u32>>();
+    condvar::<Condvar>();
+    CHANGED.notify_all();
+    assert_eq!(*LOCKS[0].lock() + *RWLOCK.read(), 2);
+
+    let unsized_value: Box<Mutex<dyn Debug + Send>> = Box::new(Mutex::new(3));
+    assert_eq!(format!("{unsized_value:?}"), "Mutex { data: 3 }");
+    let held = unsized_value.lock();
+    assert_eq!(
+        format!("{unsized_value:?} {held:?}"),
+        "Mutex { data: <locked> } 3"
+    );
+    assert_eq!(format!("{CHANGED:?}"), "Condvar { .. }");
+}
+
+#[test]
+fn a_panic_releases_the_lock_and_does_not_poison_it() {
+    let (mutex, rwlock) = (lockworks::Mutex::new(1), lockworks::RwLock::new(1));
+    let panics = || {
+        let (_number, _other) = (mutex.lock(), rwlock.write());
+        std::panic::resume_unwind(Box::new("not printed"));
+    };
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    assert!(mutex.try_lock().is_some() && rwlock.try_write().is_some());
+}
+
+#[test]
 fn each_item_reaches_one_waiter() {
     const WAITERS: u32 = 3;
     const ITEMS: u32 = 1000;
