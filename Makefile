@@ -456,6 +456,10 @@ test-crate: setup-crate
 	@$(OLDEST) test $(OF_CRATE) --all-features
 	@$(OLDEST) test $(OF_CRATE) --no-default-features
 	@$(OLDEST) build $(OF_CRATE) --no-default-features --target x86_64-unknown-none
+	@echo 'test a crate whose C code uses its headers'
+	@rm -rf $(TARGET)/with-c && cp -r $(INSTALLED_TESTS)/crate $(TARGET)/with-c
+	@ln -s $(abspath $(PUBLISHED)) $(TARGET)/with-c/lockworks && cp $(PUBLISHED)/Cargo.lock $(TARGET)/with-c
+	@$(OLDEST) run --quiet --manifest-path $(TARGET)/with-c/Cargo.toml --target-dir $(TARGET)/msrv
 
 # Race detectors must report nothing about the locks that exclude, and must report the lock that does
 # not. The C tests must run without a finding of the other sanitizers.
