@@ -47,7 +47,20 @@ pub fn compiler(world: &str) -> cc::Build {
     }
     watch(world);
     build.include(root().join(world));
+    find_linux_headers(&mut build);
     build
+}
+
+/// Debian's musl comes without the headers of Linux, but those of the system are behind its own.
+fn find_linux_headers(build: &mut cc::Build) {
+    let variable = |name| std::env::var(name).expect("Cargo sets it for build scripts");
+    let processor = variable("CARGO_CFG_TARGET_ARCH");
+    if variable("CARGO_CFG_TARGET_ENV") == "musl" && variable("HOST").starts_with(&processor) {
+        let of_processor = format!("/usr/include/{processor}-linux-gnu");
+        for directory in ["/usr/include", &of_processor] {
+            build.flag("-idirafter").flag(directory);
+        }
+    }
 }
 
 /// Adds the historic locks to what `build` compiles: their headers, and their lines in the lists of
