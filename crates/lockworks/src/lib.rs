@@ -15,7 +15,27 @@
 //! assert_eq!(NAMES.lock().len(), *COUNT.lock());
 //! ```
 //!
-//! [`rwlock`] has a reader-writer lock.
+//! [`RwLock`] is a reader-writer lock, and [`Condvar`] the condition variable of [`Mutex`].
+//!
+//! # Coming from `std::sync` or `parking_lot`
+//!
+//! The types are those of [`lock_api`], which `parking_lot` has too. With respect to it, only the imports
+//! change. Other than in `std::sync`:
+//!
+//! * A panic does not poison. [`lock`](lock_api::Mutex::lock) returns the guard itself, and `try_lock` an
+//!   `Option`. If a thread panics while it holds a lock, the next holder sees the value as it was left.
+//! * [`Condvar::wait`] borrows the guard, and does not return another one.
+//! * A mutex is not `RefUnwindSafe`, so [`catch_unwind`](std::panic::catch_unwind) with a reference to it
+//!   needs [`AssertUnwindSafe`](std::panic::AssertUnwindSafe).
+//! * Each lock has a module, and its types are its own: a [`cna::MutexGuard`] is no [`MutexGuard`].
+//! * A guard stays on the thread that has acquired the lock, as in `std`; there is no `send_guard`.
+//! * A thread that waits for a lock that it holds itself waits forever. That also holds for an upgrade of
+//!   an upgradable read while the thread has another read of the lock.
+//!
+//! A lock is 4 bytes or less, and 8 for [`RwLock`]. If threads contend for it, let it share its cache line
+//! with nothing that others write.
+//!
+//! # A lock that is chosen at run time
 //!
 //! Programs that choose a lock at run time use [`RawLock`], one interface to all locks. It protects no
 //! value, so unlocking is `unsafe`:
@@ -42,9 +62,12 @@
 //!
 //! # Features
 //!
-//! * `std`, on by default. Without it the crate is `no_std`: it has the modules of the locks, and
-//!   everything else that allocates no memory. The C code still needs the C library.
-//! * `serde`: [`Settings`] can be serialised and deserialised.
+//! * `std`, on by default. Without it the crate is `no_std`: it has the modules of the locks, [`Condvar`],
+//!   and everything else that allocates no memory, but no waits with a deadline, since they take an
+//!   `Instant`. The C code still needs the C library.
+//! * `serde`: [`Settings`], and the values of mutexes and reader-writer locks, can be serialised and
+//!   deserialised.
+//! * `arc_lock`: guards that keep the `Arc` of their lock, from `lock_arc`, `read_arc` and `write_arc`.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 
