@@ -69,6 +69,11 @@ pub enum SourceError {
     #[error("'{0}' is no name of a lock in C; name the file as the lock, such as mylock.c")]
     Name(String),
     #[error(
+        "'{0}' is in Rust; only C and C++ can be checked: write its lock and unlock in C, with the same operations and \
+         orders"
+    )]
+    Rust(String),
+    #[error(
         "--source cannot check '{0}', because its threads are built with it; build the command, and give --lock {0}"
     )]
     HasOwnThreads(String),
@@ -233,6 +238,9 @@ pub fn load_source(path: &Path, named: &[Named]) -> Result<&'static str, SourceE
         error,
     };
     let path = fs::canonicalize(path).map_err(unread)?;
+    if path.extension().is_some_and(|extension| extension == "rs") {
+        return Err(SourceError::Rust(shown));
+    }
     let text = String::from_utf8_lossy(&fs::read(&path).map_err(unread)?).into_owned();
     let loaded = Loaded {
         path: path.clone(),

@@ -400,6 +400,12 @@ fn a_lock_in_a_source_is_compiled_and_checked() {
     let refused = output(&["--source", &nameless]);
     support::assert_fails(&refused, 2, &["describes no lock 'nameless'"]);
     assert_refused(&["--source", "/none.c"], &["cannot read '/none.c'"]);
+    let rust = directory.path().join("lock.rs").display().to_string();
+    fs::write(&rust, "pub struct Lock;\n").unwrap();
+    assert_refused(
+        &["--source", &rust],
+        &["lock.rs' is in Rust; only C and C++"],
+    );
 }
 
 /// It is compiled with the headers of the checkout, and takes the place of the built one.
