@@ -322,8 +322,8 @@ impl Runtime {
             Self::Go => Some("the locks of Go's runtime"),
             Self::Java => Some("the monitors of Java"),
             Self::Rust => Some(
-                "the mutexes of Rust's standard library or of parking_lot, which are futexes of \
-                 their own",
+                "the mutexes of Rust's standard library, of parking_lot or of the crate lockworks, which are \
+                 futexes of their own",
             ),
             Self::Sanitizer(_) => None,
         }
