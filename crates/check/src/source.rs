@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 
 use include_dir::{Dir, File, include_dir};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use lockworks::{LockFn, LockType, UnlockFn};
+use lockworks::{LockFn, LockType, UnlockFn, Vouched};
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, SymbolKind, elf};
 
@@ -471,6 +471,8 @@ fn load_as_it_stands(
                 .map(|_| get(Role::ReadTryLock).map_or(never_reads as _, |f| transmute(f))),
             read_unlock: get(Role::ReadUnlock).map(|f| transmute(f)),
             read_lock_limited: None,
+            // What the functions promise, the check finds out.
+            vouched: Vouched::new(),
         };
         (lock, functions)
     };

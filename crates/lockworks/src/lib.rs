@@ -111,7 +111,7 @@ pub use fairness::fairness;
 #[doc(hidden)]
 pub use lock_type::table;
 pub use lock_type::{
-    LockFn, LockLimitedFn, LockType, ReadLockFn, ReadTryLockFn, TryLockFn, UnlockFn, find,
+    LockFn, LockLimitedFn, LockType, ReadLockFn, ReadTryLockFn, TryLockFn, UnlockFn, Vouched, find,
     lock_types,
 };
 #[cfg(feature = "std")]

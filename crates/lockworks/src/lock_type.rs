@@ -1,4 +1,5 @@
 use core::ffi::{CStr, c_char, c_uint, c_void};
+use core::marker::PhantomData;
 use core::slice;
 
 use crate::constants::{
@@ -124,11 +125,38 @@ pub struct LockType {
     /// Acquires the lock as a reader unless the wait reaches a limit. `None` if the lock has no readers,
     /// or their waits cannot have a limit.
     pub read_lock_limited: Option<LockLimitedFn>,
+    /// By this, whoever makes a description vouches for it.
+    pub vouched: Vouched,
+}
+
+/// Says that a [`LockType`] is true. Only unsafe code makes one, because safe code calls the functions and reads the
+/// strings of a description.
+///
+/// ```compile_fail
+/// let vouched = lockworks::Vouched::new();
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Vouched(PhantomData<()>);
+
+impl Vouched {
+    /// # Safety
+    /// The strings of the description live as long as the program. Its functions do what their types
+    /// promise, and exclude each other as a lock does, on memory of its `size` and with nodes of its
+    /// `node_size`, that begin as it says.
+    ///
+    /// ```
+    /// // SAFETY: nothing is described by it.
+    /// let _ = unsafe { lockworks::Vouched::new() };
+    /// ```
+    pub const unsafe fn new() -> Self {
+        Self(PhantomData)
+    }
 }
 
 include!(concat!(env!("OUT_DIR"), "/layout_LockType.rs"));
 
-// SAFETY: every value is a C constant, and so are its strings.
+// SAFETY: every value is constant, and so are its strings, as `Vouched` says.
 unsafe impl Sync for LockType {}
 // SAFETY: as above.
 unsafe impl Send for LockType {}
@@ -140,7 +168,7 @@ impl LockType {
     /// assert_eq!(lockworks::find("cna").unwrap().name(), "cna");
     /// ```
     pub fn name(&self) -> &'static str {
-        // SAFETY: set by the C side to a constant string.
+        // SAFETY: it is a constant string, as `Vouched` says.
         unsafe { text(self.name) }
     }
 

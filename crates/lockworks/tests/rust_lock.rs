@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::Instant;
 
-use lockworks::{LockType, Node, RawLock, WaitError};
+use lockworks::{LockType, Node, RawLock, Vouched, WaitError};
 
 /// The tail of the queue of MCS nodes; NULL: the lock is free.
 type Tail = AtomicPtr<McsNode>;
@@ -97,6 +97,8 @@ static MCS: LockType = LockType {
     read_try_lock: None,
     read_unlock: None,
     read_lock_limited: None,
+    // SAFETY: the functions are those of an MCS lock.
+    vouched: unsafe { Vouched::new() },
 };
 
 /// A number that only the holder of the lock may use.
