@@ -76,7 +76,7 @@ const GROUPS: [Group; 4] = [
         &[
             (
                 "profile -- PROGRAM",
-                "where threads wait, and what would help",
+                "where threads wait, and why; --pid 4711 if it runs",
             ),
             ("compare -- PROGRAM", "which lock serves the program best"),
             (

@@ -3,13 +3,15 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
-use nix::unistd::{Pid, mkfifo};
+use nix::unistd::{Pid, geteuid, mkfifo};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -221,6 +223,25 @@ fn top_finds_the_processes_of_the_user() {
         ours.expect("a report of the program")["locks"][0]["lock"],
         "hot"
     );
+}
+
+#[test]
+fn top_shows_root_the_processes_of_all_users() {
+    if !geteuid().is_root() {
+        return;
+    }
+    // Another user may not enter the directory.
+    let readable = TempDir::with_prefix_in("attach", "/tmp").expect("a directory");
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(readable.path(), mode).expect("it is ours");
+    let copy = readable.path().join("attach");
+    fs::copy(DIRECTORY.path().join("attach"), &copy).expect("a copy");
+    let mut command = Command::new(copy);
+    command.uid(65534);
+    let program = Running::of(command);
+    let all = output(&["top", "--seconds", "0.2", "--json"]);
+    let ours = format!("\"pid\":{},", program.pid());
+    assert!(text(&all.stdout).contains(&ours), "{}", text(&all.stdout));
 }
 
 #[test]

@@ -221,7 +221,7 @@ impl Advice {
         let others = counts.from_same_node + counts.from_other_node;
         let remote = counts.from_other_node as f64 / others.max(1) as f64;
         let figures = format!(
-            "{waited}; the hottest is held for {} at a time, {:.0} % contended, by {} threads on {cpus} \
+            "{waited}; the hottest is held for {} at a time, {:.1} % contended, by {} threads on {cpus} \
              CPUs",
             nanoseconds(held),
             100.0 * hot.contended_share(),

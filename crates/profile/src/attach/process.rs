@@ -308,9 +308,9 @@ impl Process {
     }
 }
 
-/// The numbers of all processes with several threads that this user runs.
+/// The numbers of all processes with several threads that this user runs; for root, of all users.
 pub fn of_this_user() -> Vec<u32> {
-    let me = geteuid().as_raw();
+    let me = geteuid();
     let own = std::process::id();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| {
@@ -318,7 +318,10 @@ pub fn of_this_user() -> Vec<u32> {
         let task = entry.path().join("task");
         // The links of this directory are its threads, itself and its parent.
         let has_threads = task.metadata().is_ok_and(|task| task.nlink() > 3);
-        let is_mine = entry.metadata().is_ok_and(|found| found.uid() == me);
+        let is_mine = me.is_root()
+            || entry
+                .metadata()
+                .is_ok_and(|found| found.uid() == me.as_raw());
         (pid != own && is_mine && has_threads).then_some(pid)
     });
     numbers.collect()

@@ -25,7 +25,7 @@ use crate::places::Places;
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct TopArgs {
-    /// A process [default: all of this user that have several threads]
+    /// A process [default: all of this user that have several threads; for root, of all users]
     #[arg(long, value_name = "PID", value_parser = value_parser!(u32).range(1..))]
     pid: Option<u32>,
 
@@ -122,7 +122,7 @@ pub fn command(args: &TopArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds processes of this user that have begun. Those that may not be looked at are not tried again.
+/// Adds processes of this user that have begun; for root, of all users. Those that may not be looked at are not tried again.
 fn add_new(samplers: &mut Vec<Sampler>, refused: &mut HashSet<u32>, places: &mut Places) {
     let known: HashSet<u32> = samplers.iter().map(|one| one.process.pid).collect();
     for pid in process::of_this_user() {
