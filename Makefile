@@ -93,7 +93,7 @@ INSTALLED = $(INSTALLED_HEADERS) $(LIBDIR)/liblockworks.a $(LIBDIR)/liblockworks
 	$(PREFIX)/share/bash-completion/completions/lockworks $(PREFIX)/share/zsh/site-functions/_lockworks \
 	$(PREFIX)/share/fish/vendor_completions.d/lockworks.fish
 
-.PHONY: all lib cargo dev programs quick setup setup-kernel setup-programs setup-cross setup-crate test test-all test-wide test-tutorials test-format test-c test-historic \
+.PHONY: all lib cargo dev programs quick setup setup-compiles setup-kernel setup-programs setup-cross setup-crate test test-all test-wide test-tutorials test-format test-c test-historic \
 	test-preload stage docs tables test-docs test-installed test-headers test-install test-load test-examples test-ways test-recipes test-crate test-sanitizers \
 	test-cross test-arm64 test-riscv64 test-musl test-clang test-refused \
 	test-helgrind test-drd test-thread test-address test-undefined test-cargo test-clippy test-python test-python-package \
@@ -129,6 +129,8 @@ dev: lib cargo
 setup:
 	@scripts/setup.sh
 
+setup-compiles: setup
+	@scripts/setup.sh compiles
 setup-kernel: setup
 	@scripts/setup.sh kernel
 
@@ -197,7 +199,7 @@ $(BUILD)/tests/conformance: $(BUILD)/clients/conformance.o
 $(BUILD)/tests/lockref: $(BUILD)/clients/lockref_mutants.o
 
 # Each stage ends before the next begins; its targets are made two or more at a time.
-STAGES := setup setup-programs test-format test-c test-historic test-preload test-installed test-sanitizers \
+STAGES := setup setup-programs setup-compiles test-format test-c test-historic test-preload test-installed test-sanitizers \
 	test-cargo test-clippy test-python test-docs test-kernel-compiles
 MINUTES := 20
 # Those that repeat the promises of STAGES wider, with the minutes that they take on two CPUs: all mutants, other
@@ -536,10 +538,10 @@ test-kernel-quick: setup-kernel
 test-kernel: setup-kernel
 	@ONLY='$(ONLY)' scripts/kernel-tests.sh $(KERNEL_TEST) --nocapture
 
-# The changed directories of the newest kernel, as distributions configure it, with gcc and clang; then in eighteen
+# The changed directories of the newest kernel, with paravirt spinlocks, by gcc and by clang; then in eighteen
 # configurations.
 COMPILE_KERNEL := $(CARGO) test -q -p lockworks-lab --lib -- --ignored --nocapture
-test-kernel-compiles: setup
+test-kernel-compiles: setup-compiles
 	$(COMPILE_KERNEL) two_configurations_compile
 
 test-kernel-configurations: setup
@@ -703,7 +705,7 @@ help:
 	@echo 'make test-tutorials  the same of documents that build a copy of the repository'
 	@echo 'make test-wide       run the Rust tests that repeat others wider: all mutants, more threads'
 	@echo 'make test-kernel     run all tests of kernels, an hour; ONLY=NAME: a part'
-	@echo 'make test-kernel-compiles  compile the series in the newest kernel as distributions do, with gcc and clang'
+	@echo 'make test-kernel-compiles  compile the series in the newest kernel, by gcc and by clang'
 	@echo 'make test-kernel-configurations  compile the series in eighteen configurations of the newest kernel'
 	@echo 'make test-conformance  with LTP=DIR, run LTP'\''s tests of POSIX threads, with and without Lockworks'
 	@echo 'make fuzz            feed random texts to all parsers; FUZZ_SECONDS=60 for each language. Needs clang'

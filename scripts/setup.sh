@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-# Test whether the tools are installed; with "kernel", "programs", "cross", "deb", "rpm", "recipes", "roots" or
+# Test whether the tools are installed; with "compiles", "kernel", "programs", "cross", "deb", "rpm", "recipes", "roots" or
 # "container", also those that only these tests need. As root, install the missing ones from Debian, and say so first.
 # "crate VERSION" installs this version of Rust by rustup, beside that of the machine.
 set -euo pipefail
@@ -32,15 +32,23 @@ want python3-markdown-it /usr/bin/python3 -c 'import markdown_it'
 want libck-dev test -e /usr/include/ck_spinlock.h
 want libnsync-dev test -e /usr/include/nsync.h
 want libabsl-dev test -e /usr/include/absl/synchronization/mutex.h
+if [[ ${1-} = @(compiles|kernel) ]]; then
+	want clang-19 command -v clang-19
+	want lld-19 command -v ld.lld-19
+	want llvm-19 command -v llvm-ar-19
+	want flex command -v flex
+	want bison command -v bison
+	want bc command -v bc
+	want kmod test -x /sbin/depmod
+	want xz-utils command -v xz
+	want libelf-dev test -e /usr/include/gelf.h
+fi
 if [[ ${1-} = kernel ]]; then
 	want patch command -v patch
 	want perl command -v perl
 	want sparse command -v sparse
 	want coccinelle command -v spatch
 	want gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
-	want clang-19 command -v clang-19
-	want lld-19 command -v ld.lld-19
-	want llvm-19 command -v llvm-ar-19
 	want qemu-system-arm command -v qemu-system-aarch64
 	want mmdebstrap command -v mmdebstrap
 fi

@@ -471,7 +471,7 @@ fn load_as_it_stands(
                 .map(|_| get(Role::ReadTryLock).map_or(never_reads as _, |f| transmute(f))),
             read_unlock: get(Role::ReadUnlock).map(|f| transmute(f)),
             read_lock_limited: None,
-            // What the functions promise, the check finds out.
+            // The check sees each access of the functions.
             vouched: Vouched::new(),
         };
         (lock, functions)

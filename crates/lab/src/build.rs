@@ -78,7 +78,7 @@ impl Built {
 }
 
 /// Environment variables of the caller that would change the build.
-const MISLEADING: [&str; 10] = [
+pub(crate) const MISLEADING: [&str; 10] = [
     "MAKEFLAGS",
     "MFLAGS",
     "MAKELEVEL",

@@ -50,6 +50,7 @@ const MARKS: [(ComplaintKind, &[&str]); 10] = [
         ComplaintKind::Oops,
         &[
             "Oops:",
+            "int3: 0000", // Linux 6.1 prints it alone.
             "BUG: unable to handle",
             "Unable to handle kernel",
             "Internal error:",
@@ -317,6 +318,7 @@ SelfTest [    0.6] BUG:   2 unexpected failures (out of 358) - disabled! |
 SelfTest [    0.7] kcsan: selftest: 3/4 tests passed
 Oops [    5.5] BUG: unable to handle page fault for address: 0
 Oops [    5.5] Oops: 0000 [#1] PREEMPT SMP
+Oops [    5.5] int3: 0000 [#1] PREEMPT SMP
 Oops [    5.5] kernel BUG at mm/slub.c:1!
 Oops [    5.5] Unable to handle kernel paging request at virtual address dead
 Oops [    5.5] Internal error: Oops - BUG: 00000000f2000800 [#1] PREEMPT SMP

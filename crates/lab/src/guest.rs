@@ -61,15 +61,15 @@ pub struct GuestVerdict {
     pub complaints: Vec<Complaint>,
     /// Why the guest refused its task.
     pub refused: Option<String>,
-    /// The fault of QEMU by which the guest ended before its task began.
-    pub(crate) fault_before_task: Option<&'static str>,
+    /// Whether a fault of QEMU ended the guest before its task began.
+    pub(crate) is_fault_before_task: bool,
     /// How often a CPU was switched off.
     pub offlined: u64,
     /// The file with the console.
     pub console: PathBuf,
 }
 
-/// How often a guest is booted at most that ends by a fault of QEMU before its task begins.
+/// How many times at most a guest is booted, if a fault of QEMU ends it before its task begins.
 const BOOTS: u32 = 4;
 
 impl GuestVerdict {
@@ -150,22 +150,27 @@ impl Guest<'_> {
     }
 
     /// Boots the machine, and again if a fault of QEMU has ended it before the task began. A monitor is for
-    /// one machine only.
+    /// one machine only, and so is the thread that reads the keys of a user.
     fn boot_until_up(
         &self,
         machine: &Machine,
         hear: &mut dyn FnMut(&GuestMessage),
     ) -> Result<GuestVerdict> {
-        for _ in 1..BOOTS {
+        let is_for_one = machine.monitor.is_some() || self.input == Input::Ours;
+        for boot in 1..BOOTS {
             let verdict = self.boot(machine, hear)?;
-            let Some(why) = verdict.fault_before_task else {
-                return Ok(verdict);
-            };
-            if machine.monitor.is_some() {
+            if is_for_one || !verdict.is_fault_before_task {
                 return Ok(verdict);
             }
-            eprintln!("lockworks: {why}; booting again");
+            let kept = machine.console.with_extension(boot.to_string());
+            fs::rename(machine.console, &kept).attempt_on("rename", machine.console)?;
             fs::remove_file(machine.channel).attempt_on("remove", machine.channel)?;
+            eprintln!(
+                "lockworks: the guest ended by int3 before its task began, which QEMU may cause with \
+                 --emulation multi; its console is in {}; boot {} of at most {BOOTS} begins",
+                kept.display(),
+                boot + 1
+            );
         }
         self.boot(machine, hear)
     }
@@ -185,15 +190,17 @@ impl Guest<'_> {
         // A user can switch the guest off in its shell.
         let may_switch_off = self.input == Input::Ours && text.contains("reboot: Power down");
         let mut complaints = state.judge(&text, end, self.built.variant, may_switch_off);
-        let mut fault = None;
-        for complaint in &mut complaints {
-            let own = qemu::own_fault(self.emulation, complaint);
-            complaint.lines.extend(own.map(str::to_owned));
-            fault = fault.or(own);
+        let is_fault = |complaint: &Complaint| qemu::may_be_own_fault(self.emulation, complaint);
+        let is_fault_before_task = !state.up && complaints.first().is_some_and(is_fault);
+        for complaint in complaints
+            .iter_mut()
+            .filter(|complaint| is_fault(complaint))
+        {
+            complaint.lines.push(qemu::OWN_FAULT.to_owned());
         }
         Ok(GuestVerdict {
             complaints,
-            fault_before_task: fault.filter(|_| !state.up),
+            is_fault_before_task,
             refused: state.refused,
             offlined: console::offlined(&text),
             console: console.to_owned(),

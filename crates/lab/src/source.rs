@@ -120,7 +120,9 @@ fn unpacked(version: Version, cache: &Cache, progress: Progress) -> Result<PathB
     for entry in fs::read_dir(cache.path("")).attempt_on("read", &path)? {
         let entry = entry.attempt_on("read", &path)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let stale = name == originals(version) || name.starts_with(&format!("build-{version}-"));
+        let stale = name == originals(version)
+            || name == format!("configurations-{version}")
+            || name.starts_with(&format!("build-{version}-"));
         if stale && entry.path().is_dir() {
             cache::remove(&entry.path())?;
         }

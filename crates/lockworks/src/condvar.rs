@@ -48,6 +48,9 @@ unsafe extern "C" {
 /// });
 /// ```
 ///
+/// Threads that wait for it may use different mutexes. A notification is sure to reach a waiter only if
+/// the notifier has held the mutex of that waiter.
+///
 /// No wake-up is spurious, and a thread that begins to wait after a notification never receives it. But
 /// another thread may acquire the mutex before the notified one, so test the condition again.
 pub struct Condvar(Words);
@@ -105,8 +108,8 @@ impl Condvar {
 
     /// Notifies the thread that has waited longest, if any waits. It costs one load if none does.
     ///
-    /// The caller need not hold the mutex, but must have held it since it changed the value: a
-    /// notification orders no memory, the mutex does.
+    /// Change the value while you hold the mutex. You may release the mutex before you notify: the mutex
+    /// orders memory, a notification does not.
     pub fn notify_one(&self) {
         if !self.0.first.load(Ordering::Relaxed).is_null() {
             // SAFETY: it is valid while it is borrowed.

@@ -125,25 +125,37 @@ pub struct LockType {
     /// Acquires the lock as a reader unless the wait reaches a limit. `None` if the lock has no readers,
     /// or their waits cannot have a limit.
     pub read_lock_limited: Option<LockLimitedFn>,
-    /// By this, whoever makes a description vouches for it.
+    /// Only unsafe code can set this field, and so describe a lock.
     pub vouched: Vouched,
 }
 
-/// Says that a [`LockType`] is true. Only unsafe code makes one, because safe code calls the functions and reads the
-/// strings of a description.
+/// A value that only unsafe code makes. Safe code calls the functions and reads the strings of a
+/// [`LockType`], so each description takes one:
 ///
 /// ```compile_fail
 /// let vouched = lockworks::Vouched::new();
 /// ```
-#[derive(Clone, Copy, Debug)]
+///
+/// It cannot be copied from another description:
+///
+/// ```compile_fail
+/// let vouched = lockworks::find("tas").unwrap().vouched;
+/// ```
+///
+/// ```compile_fail
+/// let name = std::ptr::null();
+/// let tas = lockworks::LockType { name, ..*lockworks::find("tas").unwrap() };
+/// ```
+#[derive(Debug)]
 #[repr(transparent)]
 pub struct Vouched(PhantomData<()>);
 
 impl Vouched {
     /// # Safety
-    /// The strings of the description live as long as the program. Its functions do what their types
-    /// promise, and exclude each other as a lock does, on memory of its `size` and with nodes of its
-    /// `node_size`, that begin as it says.
+    /// The strings of the description live as long as the program. Each function may be called as the
+    /// documentation of its type says, with memory of `size` bytes that begins as the description says,
+    /// and with a node of `node_size` bytes. It accesses nothing else that is not its own. That the
+    /// lock excludes is not promised: see [`is_broken`](LockType::is_broken).
     ///
     /// ```
     /// // SAFETY: nothing is described by it.

@@ -515,7 +515,7 @@ mod tests {
     fn a_soak_without_a_round_fails() {
         let judged = GuestVerdict {
             complaints: Vec::new(),
-            fault_before_task: None,
+            is_fault_before_task: false,
             refused: None,
             offlined: 3,
             console: PathBuf::new(),

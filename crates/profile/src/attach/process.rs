@@ -309,7 +309,7 @@ impl Process {
 }
 
 /// The numbers of all processes with several threads that this user runs; for root, of all users.
-pub fn of_this_user() -> Vec<u32> {
+pub fn visible() -> Vec<u32> {
     let me = geteuid();
     let own = std::process::id();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -122,10 +122,11 @@ pub fn command(args: &TopArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds processes of this user that have begun; for root, of all users. Those that may not be looked at are not tried again.
+/// Adds processes that have begun, of this user or, for root, of all. Those that may not be looked at are
+/// not tried again.
 fn add_new(samplers: &mut Vec<Sampler>, refused: &mut HashSet<u32>, places: &mut Places) {
     let known: HashSet<u32> = samplers.iter().map(|one| one.process.pid).collect();
-    for pid in process::of_this_user() {
+    for pid in process::visible() {
         if known.contains(&pid) || refused.contains(&pid) {
             continue;
         }
