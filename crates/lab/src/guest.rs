@@ -1,6 +1,7 @@
 //! A guest: a kernel on an emulated machine, with a task.
 
 use std::fs;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use crate::build::Built;
@@ -150,13 +151,14 @@ impl Guest<'_> {
     }
 
     /// Boots the machine, and again if a fault of QEMU has ended it before the task began. A monitor is for
-    /// one machine only, and so is the thread that reads the keys of a user.
+    /// one machine only, and so is the thread that reads the keys of a terminal.
     fn boot_until_up(
         &self,
         machine: &Machine,
         hear: &mut dyn FnMut(&GuestMessage),
     ) -> Result<GuestVerdict> {
-        let is_for_one = machine.monitor.is_some() || self.input == Input::Ours;
+        let has_user = self.input == Input::Ours && io::stdin().is_terminal();
+        let is_for_one = machine.monitor.is_some() || has_user;
         for boot in 1..BOOTS {
             let verdict = self.boot(machine, hear)?;
             if is_for_one || !verdict.is_fault_before_task {
