@@ -164,7 +164,7 @@ impl Guest<'_> {
             if is_for_one || !verdict.is_fault_before_task {
                 return Ok(verdict);
             }
-            let kept = machine.console.with_extension(boot.to_string());
+            let kept = PathBuf::from(format!("{}.{boot}", machine.console.display()));
             fs::rename(machine.console, &kept).attempt_on("rename", machine.console)?;
             fs::remove_file(machine.channel).attempt_on("remove", machine.channel)?;
             eprintln!(
