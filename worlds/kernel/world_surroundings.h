@@ -44,11 +44,11 @@ static inline bool lw_kernel_is_priority(void)
 /* Tells the compiler that there is a slot, whatever the CPU. */
 static __always_inline u32 lw_kernel_slot(void)
 {
-	unsigned int cpu = smp_processor_id();
+	u32 slot = smp_processor_id() + 1;
 
-	if (cpu >= NR_CPUS)
+	if (!slot)
 		__builtin_unreachable();
-	return cpu + 1;
+	return slot;
 }
 
 static DEFINE_PER_CPU(u32, lw_kernel_random);
