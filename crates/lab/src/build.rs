@@ -78,7 +78,7 @@ impl Built {
 }
 
 /// Environment variables of the caller that would change the build.
-pub(crate) const MISLEADING: [&str; 10] = [
+const MISLEADING: [&str; 10] = [
     "MAKEFLAGS",
     "MFLAGS",
     "MAKELEVEL",
@@ -131,17 +131,8 @@ pub fn build(tree: &Tree, target: Target, cache: &Cache, progress: Progress) -> 
     let log = cache.path(&format!("{name}.log"));
     let mut log_file = File::create(&log).attempt_on("write", &log)?;
     let mut make = |arguments: &[&str]| {
-        let mut command = children::command("make", Ending::Asked);
-        command
-            .arg("-C")
-            .arg(&tree.path)
-            .arg(format!("O={}", directory.display()))
-            .args(compiler.make(arch))
-            .args(arguments)
-            .env("LC_ALL", "C");
-        for variable in MISLEADING {
-            command.env_remove(variable);
-        }
+        let mut command = self::make(tree, &directory, compiler.make(arch));
+        command.args(arguments);
         run(command, &log, &mut log_file, progress)
     };
 
@@ -168,6 +159,22 @@ pub fn build(tree: &Tree, target: Target, cache: &Cache, progress: Progress) -> 
         variant,
         unchanged: Some(lock),
     })
+}
+
+/// The command that makes something of a tree in a build directory. `arguments` choose compiler and
+/// architecture.
+pub(crate) fn make(tree: &Tree, directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = children::command("make", Ending::Asked);
+    command
+        .arg("-C")
+        .arg(&tree.path)
+        .arg(format!("O={}", directory.display()))
+        .args(arguments)
+        .env("LC_ALL", "C");
+    for variable in MISLEADING {
+        command.env_remove(variable);
+    }
+    command
 }
 
 /// Runs make; reports each object as its progress.

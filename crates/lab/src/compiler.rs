@@ -15,7 +15,7 @@ pub enum Compiler {
 }
 
 /// The argument of make that selects Clang, for every architecture.
-pub(crate) const LLVM: &str = "LLVM=-19";
+const LLVM: &str = "LLVM=-19";
 
 impl Compiler {
     /// All compilers.

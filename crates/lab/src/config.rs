@@ -1,6 +1,7 @@
 //! Kernel configurations: the options that are requested, and a check that the kernel's rules allow them.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
@@ -22,21 +23,29 @@ pub(crate) fn requested(
     variant: Variant,
     statistics: bool,
 ) -> String {
-    let statistics = statistics.then(|| "statistics".to_owned());
-    [
-        "base".to_owned(),
-        version.major().to_owned(),
-        version.to_string(),
+    let of_arch = [
         arch.to_string(),
         format!("{arch}-{}", version.major()),
         format!("{arch}-{version}"),
         variant.to_string(),
         format!("{arch}-{variant}"),
-    ]
-    .into_iter()
-    .chain(statistics)
-    .filter_map(|name| GUEST.get_file(format!("{name}.config"))?.contents_utf8())
-    .collect()
+    ];
+    common(version, statistics) + &options(of_arch)
+}
+
+/// The requested options that all architectures and configurations have.
+pub(crate) fn common(version: Version, statistics: bool) -> String {
+    let statistics = statistics.then_some("statistics");
+    let names = ["base", version.major(), version.name()];
+    options(names.into_iter().chain(statistics))
+}
+
+/// The options in files of [`GUEST`], as far as there are such files.
+fn options(names: impl IntoIterator<Item: Display>) -> String {
+    let names = names.into_iter();
+    names
+        .filter_map(|name| GUEST.get_file(format!("{name}.config"))?.contents_utf8())
+        .collect()
 }
 
 /// Checks that each requested option has its value in the configuration that the kernel made in `tree`.

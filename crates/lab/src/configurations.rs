@@ -3,41 +3,37 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::Instant;
 
 use crate::arch::Arch;
-use crate::build::MISLEADING;
+use crate::build;
 use crate::cache::{Cache, Progress};
-use crate::compiler::{Compiler, LLVM};
-use crate::config::{self, GUEST};
+use crate::compiler::Compiler;
+use crate::config;
 use crate::requirements;
 use crate::source::Tree;
 use crate::tools::{self, Tool};
+use crate::variant::Variant;
 use crate::version::Version;
 
 /// A configuration.
 struct Configuration {
     name: &'static str,
-    /// Arguments of make that choose compiler and architecture.
-    make: &'static [&'static str],
-    /// Files of options.
-    files: &'static [&'static str],
-    /// Further options, which replace those of the files.
+    compiler: Compiler,
+    /// The guests' configuration that it begins with; none for RISC-V, which has no guests.
+    guest: Option<(Arch, Variant)>,
+    /// Further options, which replace those of the guests.
     options: &'static str,
 }
 
-const GCC: &[&str] = &[];
-const CLANG: &[&str] = &[LLVM];
-const ARM64: &[&str] = &["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"];
-const ARM64_CLANG: &[&str] = &["ARCH=arm64", LLVM];
-const RISCV: &[&str] = &["ARCH=riscv", "CROSS_COMPILE=riscv64-linux-gnu-"];
-
-const DIRECT: &[&str] = &["x86-64", "x86-64-7", "native"];
-const PARAVIRT: &[&str] = &["x86-64", "x86-64-7", "paravirt"];
-const DEBUG: &[&str] = &["x86-64", "x86-64-7", "debug"];
-const ON_ARM64: &[&str] = &["arm64", "arm64-7", "native"];
+const GCC: Compiler = Compiler::Gcc;
+const CLANG: Compiler = Compiler::Clang;
+const DIRECT: Option<(Arch, Variant)> = Some((Arch::X86_64, Variant::Native));
+const PARAVIRT: Option<(Arch, Variant)> = Some((Arch::X86_64, Variant::Paravirt));
+const DEBUG: Option<(Arch, Variant)> = Some((Arch::X86_64, Variant::Debug));
+const ARM64: Option<(Arch, Variant)> = Some((Arch::Arm64, Variant::Native));
 
 #[rustfmt::skip]
 const CONFIGURATIONS: [Configuration; 18] = [
@@ -58,25 +54,27 @@ const CONFIGURATIONS: [Configuration; 18] = [
     of("few-options", GCC, PARAVIRT,
        "NUMA_AWARE_SPINLOCKS=y NUMA_AWARE_SPINLOCKS_SWITCH=n NUMA_AWARE_SPINLOCKS_TEST=n \
         NUMA_AWARE_SPINLOCKS_KUNIT_TEST=n HQSPINLOCKS=n LOCKWORKS_GUEST=n LOCK_EVENT_COUNTS=n"),
-    of("arm64", ARM64, ON_ARM64, ""),
-    of("arm64-clang", ARM64_CLANG, ON_ARM64, ""),
-    of("riscv", RISCV, &[], "64BIT=y MMU=y ARCH_RV64I=y RISCV_COMBO_SPINLOCKS=y NUMA_AWARE_SPINLOCKS=y"),
+    of("arm64", GCC, ARM64, ""),
+    of("arm64-clang", CLANG, ARM64, ""),
+    of("riscv", GCC, None, "64BIT=y MMU=y ARCH_RV64I=y RISCV_COMBO_SPINLOCKS=y NUMA_AWARE_SPINLOCKS=y"),
 ];
 
 const fn of(
     name: &'static str,
-    make: &'static [&'static str],
-    files: &'static [&'static str],
+    compiler: Compiler,
+    guest: Option<(Arch, Variant)>,
     options: &'static str,
 ) -> Configuration {
     Configuration {
         name,
-        make,
-        files,
+        compiler,
+        guest,
         options,
     }
 }
 
+/// How RISC-V is compiled for, by GCC.
+const RISCV: [&str; 2] = ["ARCH=riscv", "CROSS_COMPILE=riscv64-linux-gnu-"];
 const FOR_RISCV: [Tool; 1] = [tools::program(
     "riscv64-linux-gnu-gcc",
     "gcc-riscv64-linux-gnu",
@@ -84,20 +82,18 @@ const FOR_RISCV: [Tool; 1] = [tools::program(
 
 impl Configuration {
     fn provide_tools(&self, cache: &Cache, progress: Progress) {
-        let has = |argument| self.make.contains(&argument);
-        let compiler = if has(LLVM) {
-            Compiler::Clang
-        } else {
-            Compiler::Gcc
-        };
-        let arch = if has("ARCH=arm64") {
-            Arch::Arm64
-        } else {
-            Arch::X86_64
-        };
-        requirements::provide_to_build(arch, compiler, cache, progress).unwrap();
-        if has("ARCH=riscv") {
+        let arch = self.guest.map_or(Arch::X86_64, |(arch, _)| arch);
+        requirements::provide_to_build(arch, self.compiler, cache, progress).unwrap();
+        if self.guest.is_none() {
             tools::provide(&FOR_RISCV, cache, progress).unwrap();
+        }
+    }
+
+    /// The arguments of make that choose compiler and architecture.
+    fn make(&self) -> &'static [&'static str] {
+        match self.guest {
+            Some((arch, _)) => self.compiler.make(arch),
+            None => &RISCV,
         }
     }
 
@@ -117,15 +113,10 @@ impl Configuration {
 
     /// All options. Of two values of an option, the later one is taken.
     fn requested(&self, version: Version) -> String {
-        let common = ["base", version.major(), version.name(), "statistics"];
-        let names = common.iter().chain(self.files);
-        let files = names.filter_map(|name| {
-            GUEST
-                .get_file(format!("{name}.config"))?
-                .contents_utf8()
-                .map(str::to_owned)
-        });
-        let text: String = files.chain([self.own()]).collect();
+        let text = match self.guest {
+            Some((arch, variant)) => config::requested(arch, version, variant, true),
+            None => config::common(version, true),
+        } + &self.own();
         let options: BTreeMap<&str, &str> = config::settings(&text).collect();
         let lines = options.iter();
         lines
@@ -144,17 +135,8 @@ impl Configuration {
         let request = directory.join("requested.config");
         fs::write(&request, self.requested(tree.version)).map_err(|error| error.to_string())?;
         let make = |arguments: &[&str]| {
-            let mut make = Command::new("make");
-            make.arg("-s")
-                .arg("-C")
-                .arg(&tree.path)
-                .arg(format!("O={}", directory.display()))
-                .args(self.make)
-                .args(arguments)
-                .stdin(Stdio::null());
-            for variable in MISLEADING {
-                make.env_remove(variable);
-            }
+            let mut make = build::make(tree, &directory, self.make());
+            make.arg("-s").args(arguments).stdin(Stdio::null());
             let ended = make.output().map_err(|error| error.to_string())?;
             match ended.status.success() {
                 true => Ok(()),

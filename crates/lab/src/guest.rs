@@ -158,10 +158,14 @@ impl Guest<'_> {
         hear: &mut dyn FnMut(&GuestMessage),
     ) -> Result<GuestVerdict> {
         let has_user = self.input == Input::Ours && io::stdin().is_terminal();
-        let is_for_one = machine.monitor.is_some() || has_user;
-        for boot in 1..BOOTS {
+        let boots = if machine.monitor.is_some() || has_user {
+            1
+        } else {
+            BOOTS
+        };
+        for boot in 1..boots {
             let verdict = self.boot(machine, hear)?;
-            if is_for_one || !verdict.is_fault_before_task {
+            if !verdict.is_fault_before_task {
                 return Ok(verdict);
             }
             let kept = PathBuf::from(format!("{}.{boot}", machine.console.display()));
@@ -169,7 +173,7 @@ impl Guest<'_> {
             fs::remove_file(machine.channel).attempt_on("remove", machine.channel)?;
             eprintln!(
                 "lockworks: the guest ended by int3 before its task began, which QEMU may cause with \
-                 --emulation multi; its console is in {}; boot {} of at most {BOOTS} begins",
+                 --emulation multi; its console is in {}; boot {} of at most {boots} begins",
                 kept.display(),
                 boot + 1
             );
