@@ -544,7 +544,7 @@ COMPILE_KERNEL := $(CARGO) test -q -p lockworks-lab --lib -- --ignored --nocaptu
 test-kernel-compiles: setup-compiles
 	$(COMPILE_KERNEL) two_configurations_compile
 
-test-kernel-configurations: setup
+test-kernel-configurations: setup-compiles
 	$(COMPILE_KERNEL) every_configuration_compiles
 
 demo: setup all
