@@ -42,7 +42,8 @@
  * Each further waiter polls the lock half as often as the one before it, up to a number of places.
  * So the lock is polled about as often with a long queue as with a short one.
  */
-#define LW_UNFAIR_CHECK 64
+#define LW_UNFAIR_CHECK	       64
+#define LW_UNFAIR_PLACES(ends) lw_constant((ends) ? 16 : 7, 1)
 
 /* With a limit of 0, no thread may steal from a queue head. */
 static inline bool lw_unfair_is_strict(void)
@@ -153,11 +154,10 @@ static enum lw_wait_outcome lw_unfair_spin(union lw_word *lock, struct lw_node *
 {
 	bool ends = lw_unfair_waking() != LW_WAKE_NOBODY; /* to park, or at the wait limit */
 	uint32_t left = (uint32_t)lw_tunable(unfair_spin);
-	uint32_t places = lw_constant(ends ? 16 : 7, 1);
 
 	do {
 		struct lw_node *prev = lw_load(&node->prev, relaxed);
-		uint32_t place = lw_hint(&prev->place, places) + 1;
+		uint32_t place = lw_hint(&prev->place, LW_UNFAIR_PLACES(ends)) + 1;
 		uint32_t polls = (uint32_t)LW_UNFAIR_CHECK << place;
 
 		if (ends && polls > left)
