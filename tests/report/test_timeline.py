@@ -96,20 +96,38 @@ def test_torture(tmp_path: Path) -> None:
 
 
 PROGRAM = """
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <unistd.h>
 
 static pthread_mutex_t hot = PTHREAD_MUTEX_INITIALIZER;
-static pthread_barrier_t start;
 static int turns[2];
 static bool ends_early;
+static atomic_int waiter; /* the thread that is about to wait for the first holder */
+
+static bool sleeps(int thread)
+{
+	char path[64], state;
+	bool read;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+	file = fopen(path, "r");
+	read = file && fscanf(file, "%*d (program) %c", &state) == 1;
+	if (file)
+		fclose(file);
+	return read && state == 'S';
+}
 
 static void *work(void *argument)
 {
 	int *own = argument;
 
-	pthread_barrier_wait(&start);
+	if (own == &turns[1])
+		waiter = gettid();
 	while (ends_early || *own < 100) {
 		pthread_mutex_lock(&hot);
 		usleep(100);
@@ -127,9 +145,12 @@ int main(int argc, char **argv)
 	pthread_t threads[2];
 
 	ends_early = argc > 1;
-	pthread_barrier_init(&start, NULL, 2);
+	pthread_mutex_lock(&hot);
 	for (int i = 0; i < 2; i++)
 		pthread_create(&threads[i], NULL, work, &turns[i]);
+	while (!waiter || !sleeps(waiter))
+		usleep(100);
+	pthread_mutex_unlock(&hot);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	return 0;
@@ -143,16 +164,16 @@ def test_profile(tmp_path: Path) -> None:
     subprocess.run(["cc", "-g", "-pthread", "-o", program, f"{program}.c"], check=True)
     trace = timeline(tmp_path / "t.pftrace", "profile", "--", str(program))
     found = slices(trace)
-    assert found["holds"] == 200
+    assert found["holds"] == 201
     assert 0 < found["waits"] <= 200
-    assert sum(track.endswith(("/thread 1", "/thread 2")) for track in tracks(trace)) == 2
+    assert sum("/thread " in track for track in tracks(trace)) == 3
     details = {
         one.string_value
         for packet in trace.packet
         for one in packet.track_event.debug_annotations
         if one.name == "place"
     }
-    assert details == {"work program.c:17"}
+    assert details == {"work program.c:35", "main program.c:51"}
     # A program that ends early leaves a thread that holds the mutex, and maybe one that waits.
     found = slices(timeline(tmp_path / "t.pftrace", "profile", "--", str(program), "early"))
     assert found["holds"] >= 20
