@@ -14,6 +14,7 @@
 #include "glibc.h"
 #include "messages.h"
 #include "mutex_parts.h"
+#include "not_served.h"
 #include "plan.h"
 #include "settings.h"
 
@@ -137,6 +138,7 @@ void lw_choose_path(void)
 		plain = mark ? lw_planned_kind(lw_lock_number(type)) : 0;
 	lw_store(&lw_choice.served, true, relaxed);
 	lw_store(&lw_choice.plain, plain, relaxed);
+	lw_tell_served();
 }
 
 /*

@@ -4,8 +4,12 @@
  * LOCKWORKS_VERBOSE=1 each process reports. Without it, only the process that a command of
  * Lockworks starts reports, if it has threads and no mutex was served. LOCKWORKS_OTHER_LOCKS tells
  * that process which other locks its program uses.
+ *
+ * LOCKWORKS_SERVED_FILE names an empty file. The first process that has threads and is served makes
+ * it longer, so that the command knows.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -43,6 +47,9 @@ void lw_count_left(const pthread_mutex_t *mutex)
 /* The notice of the command that has started this process; empty in all other processes. */
 static char lw_other_locks[256];
 
+/* Empty once the command is told. */
+static char lw_served_file[256];
+
 /* As LOCKWORKS_VERBOSE says. At the exit, the environment may be another. */
 static bool lw_reports, lw_warns;
 
@@ -63,7 +70,23 @@ __attribute__((constructor(102))) static void lw_not_served_start(void)
 		/* The programs that this one starts are others. */
 		unsetenv("LOCKWORKS_OTHER_LOCKS");
 	}
+	text = secure_getenv("LOCKWORKS_SERVED_FILE");
+	if (text && strlen(text) < sizeof(lw_served_file))
+		strcpy(lw_served_file, text);
 	pthread_atfork(NULL, NULL, lw_not_served_fork_child);
+}
+
+void lw_tell_served(void)
+{
+	int error = errno;
+
+	if (!lw_served_file[0] || !lw_load(&lw_choice.served, relaxed) ||
+	    !lw_load(&lw_not_served.has_threads, relaxed))
+		return;
+	/* Without the right to do so, nobody is told. */
+	(void)!truncate(lw_served_file, 1);
+	lw_served_file[0] = '\0';
+	errno = error;
 }
 
 static uint64_t lw_all_left(void)

@@ -20,4 +20,7 @@ extern struct lw_not_served lw_not_served __attribute__((visibility("hidden")));
 /* Counts a call that locks a mutex which is left to glibc. */
 void lw_count_left(const pthread_mutex_t *mutex);
 
+/* Tells the command that has started the program, once this process has threads and is served. */
+void lw_tell_served(void);
+
 #endif

@@ -25,6 +25,7 @@ __attribute__((constructor(101))) static void lw_slots_start(void)
 void lw_creates_thread(void)
 {
 	lw_store(&lw_not_served.has_threads, true, relaxed);
+	lw_tell_served();
 }
 
 void lw_thread_begins(const void *run)

@@ -23,10 +23,14 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
+/// Lines of a script that pretend that its mutexes are served.
+const SERVED: &str = "[ -z \"$LOCKWORKS_SERVED_FILE\" ] || echo > \"$LOCKWORKS_SERVED_FILE\";";
+
 /// A script that prints the figure that `figures` has for the lock, or 1000 for all other locks.
 fn prints(figures: &str) -> String {
     format!(
-        "case $LD_PRELOAD in *liblockworks-preload.so) lock=$LOCKWORKS_LOCK;; *) lock=glibc;; esac
+        "{SERVED}
+        case $LD_PRELOAD in *liblockworks-preload.so) lock=$LOCKWORKS_LOCK;; *) lock=glibc;; esac
         case $lock in {figures} *) n=1000;; esac; echo first 7; echo rate $n"
     )
 }
@@ -100,9 +104,9 @@ fn time_on_cpus_is_counted_for_the_run_alone() {
 
 #[test]
 fn the_lock_under_which_the_program_fails_is_named() {
-    let script = "echo said; test \"$LOCKWORKS_LOCK\" != pv";
+    let script = format!("{SERVED} echo said; test \"$LOCKWORKS_LOCK\" != pv");
     let output = compare(&[
-        "--lock", "pv,mutex", "--rounds", "1", "--", "sh", "-c", script,
+        "--lock", "pv,mutex", "--rounds", "1", "--", "sh", "-c", &script,
     ]);
     assert_eq!(output.status.code(), Some(1));
     let message = text(&output.stderr);
@@ -125,10 +129,13 @@ fn locks_that_serve_nothing_are_told_of_once() {
         #include <pthread.h>\n\
         #include <semaphore.h>\n\
         static sem_t sem;\n\
+        static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;\n\
         static void *wait(void *arg) { sem_wait(&sem); return arg; }\n\
-        int main(void) {\n\
+        int main(int argc, char **argv) {\n\
             pthread_t thread;\n\
             sem_init(&sem, 0, 1);\n\
+            if (argc > 1)\n\
+                pthread_mutex_lock(&mutex);\n\
             pthread_create(&thread, 0, wait, 0);\n\
             return pthread_join(thread, 0);\n\
         }\n";
@@ -139,11 +146,27 @@ fn locks_that_serve_nothing_are_told_of_once() {
         .args([&program, &file])
         .status();
     assert!(compiled.expect("a C compiler").success());
-    let output = compare(&["--rounds", "1", "--", program.to_str().expect("a path")]);
-    let said = text(&output.stdout).replace('\n', " ");
+    let program = program.to_str().expect("a path");
+    let said = |rest: &[&str]| {
+        let output = compare(&[&["--rounds", "1", "--lock", "mutex,pv", "--"], rest].concat());
+        let said = [&output.stdout, &output.stderr];
+        said.map(|stream| text(stream).replace('\n', " "))
+    };
+    let [results, early] = said(&[program]);
     let told = "no lock of Lockworks served it; it uses semaphores";
-    assert_eq!(said.matches(told).count(), 1, "{said}");
-    assert!(said.contains("nothing to compare"), "{said}");
+    assert_eq!(results.matches(told).count(), 1, "{results}");
+    assert!(results.contains("nothing to compare"), "{results}");
+    let none = "No lock served a process with threads";
+    assert_eq!(early.matches(none).count(), 1, "{early}");
+
+    // A process without threads that locks a mutex does not count, such as a client of a server.
+    let [results, early] = said(&["sh", "-c", "sort /dev/null"]);
+    assert!(results.contains("nothing to compare"), "{results}");
+    assert_eq!(early.matches(none).count(), 1, "{early}");
+
+    let [results, early] = said(&["sh", "-c", &format!("{program} mutex")]);
+    assert!(!results.contains("nothing to compare"), "{results}");
+    assert_eq!(early, "");
 }
 
 #[test]

@@ -27,7 +27,9 @@ use lockworks_ui::interruption;
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
 use lockworks_ui::progress;
+use lockworks_ui::terminal;
 pub use report::ComparisonReport;
+use report::SERVED_NONE;
 pub use results::Comparison;
 use runs::{Contestant, Measure, RunOutcome, run};
 
@@ -222,7 +224,13 @@ impl CompareArgs {
                 }
                 bar.inc(1);
             }
-            lock(results).add_round(round, number >= self.warmup);
+            let mut results = lock(results);
+            results.add_round(round, number >= self.warmup);
+            if number == 0 && results.served_none() {
+                bar.suspend(|| {
+                    terminal::warn(&format!("{SERVED_NONE}; to end the rounds, interrupt (^C)"));
+                });
+            }
         }
         bar.finish_and_clear();
         Ok(())

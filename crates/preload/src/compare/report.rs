@@ -33,6 +33,8 @@ pub struct ComparisonReport<'a> {
     pub best: Option<&'static str>,
     /// The locks that do not differ from the best beyond the noise.
     pub level_with_best: Vec<&'static str>,
+    /// Whether no lock served a process with threads.
+    pub served_none: bool,
     /// The result in words.
     pub verdict: String,
     /// Why the runs cannot tell much. None: they can.
@@ -62,14 +64,12 @@ pub struct ContestantSummary<'a> {
     pub by_round: &'a [ProgramRun],
 }
 
+/// What is said where locks were not used.
+pub const SERVED_NONE: &str =
+    "No lock served a process with threads among those that the program starts itself";
+
 /// The wall time of a run below which the program's start counts.
 const LEAST_SECONDS: f64 = 0.05;
-
-/// Parts of the preload library's warnings that no mutex was served, and that a plan is not obeyed.
-const SERVED_NONE: [&str; 2] = [
-    "so no lock of Lockworks served it",
-    "; glibc serves all locks",
-];
 
 impl ComparisonReport<'_> {
     /// The table, and the result in a sentence.
@@ -125,12 +125,8 @@ impl ComparisonReport<'_> {
         if sound == 0 {
             return "The program failed under every lock.".to_owned();
         }
-        let served_none = |text: &str| SERVED_NONE.iter().any(|part| text.contains(part));
-        if locks
-            .iter()
-            .all(|lock| lock.warning.is_some_and(served_none))
-        {
-            return "No lock served the program, so there is nothing to compare.".to_owned();
+        if self.served_none {
+            return format!("{SERVED_NONE}, so there is nothing to compare.");
         }
         if !those(Beside::Unknown).is_empty() {
             let needed = rounds_needed(locks.len());

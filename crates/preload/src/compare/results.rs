@@ -23,6 +23,8 @@ struct ContestantRuns {
     failure: Option<Failure>,
     /// The runs that count, in the order of rounds.
     runs: Vec<ProgramRun>,
+    /// Whether a run was served by the contestant.
+    is_served: bool,
     /// The warning of the preload library.
     warning: Option<String>,
 }
@@ -46,6 +48,7 @@ impl Comparison {
             contestant,
             runs: Vec::new(),
             failure: None,
+            is_served: false,
             warning: None,
         };
         Self {
@@ -61,6 +64,7 @@ impl Comparison {
             let row = &mut self.runs[row];
             match outcome {
                 RunOutcome::Ended(mut run) => {
+                    row.is_served |= run.is_served;
                     row.warning = run.warning.take().or(row.warning.take());
                     if counts {
                         row.runs.push(run);
@@ -82,6 +86,12 @@ impl Comparison {
             let failure = runs.failure.as_ref()?;
             Some(format!("FAIL: {}: {failure}", runs.contestant.name()))
         })
+    }
+
+    /// Whether no lock, of those that did not fail, has served a process with threads.
+    pub fn served_none(&self) -> bool {
+        let mut sound = self.runs[1..].iter().filter(|row| row.failure.is_none());
+        sound.clone().next().is_some() && !sound.any(|row| row.is_served)
     }
 
     /// Whether a round is complete.
@@ -139,6 +149,7 @@ impl Comparison {
             best: best.map(|best| locks[best].lock),
             level_with_best: best.map_or_else(Vec::new, |best| self.level_with(best)),
             locks,
+            served_none: self.served_none(),
             verdict: String::new(),
             caution: None,
         };

@@ -1,8 +1,9 @@
 //! One run of the program, with its times and context switches.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{Read, Seek};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -19,6 +20,7 @@ use nix::unistd::Pid;
 use regex::Regex;
 use serde::Serialize;
 
+use crate::library::SERVED_FILE;
 use crate::plan::PLAN;
 use crate::{LOCK, Library, Program};
 
@@ -85,6 +87,9 @@ pub struct ProgramRun {
     pub voluntary_switches: i64,
     /// How often a thread was preempted.
     pub involuntary_switches: i64,
+    /// Whether a process with threads locked a mutex that a lock of Lockworks serves.
+    #[serde(skip)]
+    pub is_served: bool,
     /// The warning of the preload library.
     #[serde(skip)]
     pub warning: Option<String>,
@@ -153,6 +158,12 @@ pub fn run(
             command
         }
     };
+    // A process of another user may be the one that is served.
+    let served = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o622))
+        .tempfile()
+        .context("cannot make a file to see whether the program is served")?;
+    command.env(SERVED_FILE, served.path());
     // A file does not fill up as a pipe does, and does not stay open as long as a child of the program.
     let mut capture = tempfile::tempfile().context("cannot keep the program's output")?;
     command.stdin(Stdio::null());
@@ -209,6 +220,7 @@ pub fn run(
         system_s: seconds(Usage::system_time),
         voluntary_switches: times(Usage::voluntary_context_switches),
         involuntary_switches: times(Usage::involuntary_context_switches),
+        is_served: served.as_file().metadata()?.len() > 0,
         warning: warning.map(str::to_owned),
     }))
 }
