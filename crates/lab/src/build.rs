@@ -29,6 +29,8 @@ pub struct Built {
     pub version: Version,
     /// The architecture that it is for.
     pub arch: Arch,
+    /// The compiler that made it.
+    pub compiler: Compiler,
     /// Its configuration.
     pub variant: Variant,
     /// Keeps other commands from rebuilding it; none for a copy.
@@ -156,6 +158,7 @@ pub fn build(tree: &Tree, target: Target, cache: &Cache, progress: Progress) -> 
         release: release.trim().to_owned(),
         version: tree.version,
         arch,
+        compiler,
         variant,
         unchanged: Some(lock),
     })
@@ -259,6 +262,7 @@ mod tests {
             release: "6.12".into(),
             version: Version::V6_12,
             arch: Arch::X86_64,
+            compiler: Compiler::Gcc,
             variant: Variant::Paravirt,
         };
         let (run, _used) = cache.new_run().unwrap();

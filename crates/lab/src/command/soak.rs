@@ -62,6 +62,7 @@ pub fn command(
         seed: plan.seed,
         version: built.version.name(),
         arch: built.arch.name(),
+        compiler: built.compiler.name(),
         config: args.source.config().name(),
         nodes: args.machine.nodes,
         cpus: args.machine.cpus,
@@ -115,6 +116,7 @@ struct Conditions {
     seed: u32,
     version: &'static str,
     arch: &'static str,
+    compiler: &'static str,
     config: &'static str,
     nodes: u32,
     cpus: u32,
@@ -164,10 +166,11 @@ impl Give {
 fn table(report: &SoakReport) -> String {
     let (soaked, conditions) = (report.soaked, report.conditions);
     let mut text = fitted(&format!(
-        "Linux {} ({}, {}), {} CPUs on {} nodes, emulation {}. {} writers, rounds of {} s. {:.0} of {} s \
+        "Linux {} ({}, {}, {}), {} CPUs on {} nodes, emulation {}. {} writers, rounds of {} s. {:.0} of {} s \
          soaked{}, seed {}: {}.\n",
         soaked.release,
         conditions.arch,
+        conditions.compiler,
         conditions.config,
         conditions.cpus,
         conditions.nodes,

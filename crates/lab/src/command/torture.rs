@@ -126,7 +126,7 @@ but not their times. If the command is interrupted, it prints what was covered.
 
 Examples:
   lockworks kernel torture --lock cna --nodes 4 --cpus 8 --seconds 10 --json
-  lockworks kernel torture --lock stock,qspinlock,cna,hq --rounds 5
+  lockworks kernel torture --lock stock,cna,hq --version 7.3 --compiler clang
   lockworks kernel torture --config debug --type spin_lock_irq --hotplug
   lockworks kernel torture --lock pv --config paravirt --emulation multi
   lockworks kernel torture --arch arm64 --lock cna --seconds 10
@@ -200,6 +200,7 @@ pub fn command(args: &GuestTortureArgs) -> Result<ExitCode> {
         .map(|(subject, rounds)| TortureReport {
             version: built.version.name(),
             arch: built.arch.name(),
+            compiler: built.compiler.name(),
             config: args.source.config().name(),
             threshold_ms: args.machine.threshold,
             shuffle_reduction: !args.machine.no_shuffle_reduction,
@@ -273,6 +274,7 @@ struct TortureReport {
     version: &'static str,
     release: String,
     arch: &'static str,
+    compiler: &'static str,
     config: &'static str,
     #[serde(rename = "type")]
     kind: String,
@@ -377,9 +379,10 @@ fn figures(reports: &[TortureReport], command: &str) -> Vec<Figure> {
 fn table(reports: &[TortureReport]) -> String {
     let first = &reports[0];
     let mut text = format!(
-        "Linux {} ({}, {}), {} CPUs on {} nodes, emulation {}. {}, {} writers, rounds of {} s: {}.\n",
+        "Linux {} ({}, {}, {}), {} CPUs on {} nodes, emulation {}. {}, {} writers, rounds of {} s: {}.\n",
         first.release,
         first.arch,
+        first.compiler,
         first.config,
         first.cpus,
         first.nodes,
