@@ -15,7 +15,6 @@ use crate::results::{Collected, TortureResults};
 use crate::round;
 use crate::workload::Workload;
 use lockworks_ui::progress;
-use lockworks_ui::terminal;
 
 /// The measurements to make.
 #[derive(Clone, Debug)]
@@ -55,7 +54,7 @@ pub fn usual_reference(contenders: &[Contender]) -> Contender {
     *usual.unwrap_or(&contenders[0])
 }
 
-/// Measures everything planned. On a terminal, a bar shows the progress; warnings follow.
+/// Measures everything planned. On a terminal, a bar shows the progress.
 pub fn run(plan: &TorturePlan) -> Result<TortureResults> {
     let allowed = allowed_cpus()?.len();
     let cpus = plan.pin.order()?;
@@ -87,11 +86,7 @@ pub fn run(plan: &TorturePlan) -> Result<TortureResults> {
     bar.finish_and_clear();
     affinity::check(allowed)?;
     let throttling = quota.as_ref().map(Quota::throttling).transpose()?;
-    let results = collected.results(throttling)?;
-    for warning in &results.warnings {
-        terminal::warn(warning);
-    }
-    Ok(results)
+    collected.results(throttling)
 }
 
 /// A bar on a terminal, for plans that take more than two seconds.

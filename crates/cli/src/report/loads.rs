@@ -147,6 +147,17 @@ impl Loads {
         results.any(|results| results.disturbance().is_some())
     }
 
+    /// What the measurements warn of: those of the most disturbed one, since all warn alike.
+    pub fn warnings(&self) -> &[String] {
+        let results = self.measured.iter().map(|(_, results, _)| results);
+        let by_disturbance = |a: &&TortureResults, b: &&TortureResults| {
+            let share = |results: &TortureResults| results.disturbance().unwrap_or_default();
+            share(a).total_cmp(&share(b))
+        };
+        let most = results.max_by(by_disturbance);
+        most.map_or(&[], |results| &results.warnings)
+    }
+
     /// The lock to take.
     pub fn taken(&self) -> Option<Judged> {
         take(self.judged(), self.were_disturbed())

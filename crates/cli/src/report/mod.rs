@@ -38,7 +38,7 @@ use lockworks_ui::output;
 use lockworks_ui::plot::figure::Figure;
 use lockworks_ui::plot::page::{self, Heading};
 use lockworks_ui::progress::measure_with_progress;
-use lockworks_ui::terminal::prose;
+use lockworks_ui::terminal::{self, prose};
 
 /// Which lock should I use? Measure, predict, and write the answer and its evidence as a web page
 #[derive(clap::Args)]
@@ -294,6 +294,9 @@ impl ReportArgs {
         let command =
             format!("machines validate --machine {here} --lock {LOCKS} --seconds 0.1 --ms 10");
         let predicting = "predicting what was measured";
+        for warning in loads.warnings() {
+            terminal::warn(warning);
+        }
         let validated = evidence.add(
             "validated.json",
             predicting,

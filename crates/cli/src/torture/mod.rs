@@ -19,6 +19,7 @@ use lockworks_torture::{
 };
 use lockworks_ui::output::{self, Destination};
 use lockworks_ui::plot;
+use lockworks_ui::terminal;
 use lockworks_ui::timeline;
 use lockworks_ui::usage::seconds;
 pub use report::table;
@@ -183,6 +184,9 @@ pub fn command(args: &TortureArgs) -> Result<ExitCode> {
     args.set_tunables()?;
 
     let results = run(&plan)?;
+    for warning in &results.warnings {
+        terminal::warn(warning);
+    }
     if let Some(path) = &args.plot {
         plot::draw(path, &results)?;
     }
