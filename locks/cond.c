@@ -104,28 +104,31 @@ struct lw_cond_waiter *lw_cond_take(struct lw_cond *cond)
 	return first;
 }
 
-void lw_cond_signal_slow(struct lw_cond *cond)
+unsigned int lw_cond_signal_slow(struct lw_cond *cond)
 {
 	struct lw_cond_waiter *first = lw_cond_take(cond);
 
 	if (first && lw_cond_notify(first))
 		lw_cond_wake(first);
+	return first != NULL;
 }
 
-void lw_cond_broadcast_slow(struct lw_cond *cond)
+unsigned int lw_cond_broadcast_slow(struct lw_cond *cond)
 {
 	struct lw_cond_waiter *waiter, *next;
+	unsigned int count = 0;
 
 	lw_mutex_lock(&cond->lock);
 	waiter = lw_load(&cond->first, relaxed);
 	if (waiter)
 		lw_cond_unlink(cond, waiter, lw_load(&cond->last, relaxed));
 	lw_mutex_unlock(&cond->lock);
-	for (; waiter; waiter = next) {
+	for (; waiter; waiter = next, count++) {
 		next = lw_load(&waiter->next, relaxed);
 		if (lw_cond_notify(waiter))
 			lw_cond_wake(waiter);
 	}
+	return count;
 }
 
 /* A waiter that has left the queue may still be unlocking it. Wait until it is done. */

@@ -53,8 +53,9 @@ struct lw_cond {
 LW_EXPORT void lw_cond_begin(struct lw_cond *cond, struct lw_cond_waiter *waiter);
 LW_EXPORT void lw_cond_sleep(struct lw_cond_waiter *waiter, const struct lw_wait_limit *limit);
 LW_EXPORT bool lw_cond_end(struct lw_cond *cond, struct lw_cond_waiter *waiter);
-LW_EXPORT void lw_cond_signal_slow(struct lw_cond *cond);
-LW_EXPORT void lw_cond_broadcast_slow(struct lw_cond *cond);
+/* A signal or broadcast when threads may wait. They return how many waiters were signalled. */
+LW_EXPORT unsigned int lw_cond_signal_slow(struct lw_cond *cond);
+LW_EXPORT unsigned int lw_cond_broadcast_slow(struct lw_cond *cond);
 /* End the use of the condition variable, before its memory is freed. */
 LW_EXPORT void lw_cond_destroy(struct lw_cond *cond);
 

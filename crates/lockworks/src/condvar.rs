@@ -1,5 +1,6 @@
 //! The condition variable of the mutex for programs.
 
+use core::ffi::c_uint;
 use core::fmt;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -22,8 +23,8 @@ enum Waiter {}
 
 unsafe extern "C" {
     fn lw_cond_wait(cond: *mut Words, mutex: *mut u8);
-    fn lw_cond_signal_slow(cond: *mut Words);
-    fn lw_cond_broadcast_slow(cond: *mut Words);
+    fn lw_cond_signal_slow(cond: *mut Words) -> c_uint;
+    fn lw_cond_broadcast_slow(cond: *mut Words) -> c_uint;
     fn lw_cond_destroy(cond: *mut Words);
 }
 
@@ -96,6 +97,19 @@ impl Condvar {
     /// Waits as [`wait`](Self::wait) does, again and again while `condition` returns `true`.
     ///
     /// It does not wait if `condition` returns `false` at once. The mutex is held while it runs.
+    ///
+    /// ```
+    /// use lockworks::{Condvar, Mutex};
+    ///
+    /// let (ready, changed) = (Mutex::new(false), Condvar::new());
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| {
+    ///         *ready.lock() = true;
+    ///         changed.notify_all();
+    ///     });
+    ///     changed.wait_while(&mut ready.lock(), |ready| !*ready);
+    /// });
+    /// ```
     pub fn wait_while<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -106,23 +120,34 @@ impl Condvar {
         }
     }
 
-    /// Notifies the thread that has waited longest, if any waits. It costs one load if none does.
+    /// Notifies the thread that has waited longest, and returns whether any waited. It costs one load if
+    /// none does.
     ///
     /// Change the value while you hold the mutex. You may release the mutex before you notify: the mutex
     /// orders memory, a notification does not.
-    pub fn notify_one(&self) {
-        if !self.0.first.load(Ordering::Relaxed).is_null() {
-            // SAFETY: it is valid while it is borrowed.
-            unsafe { lw_cond_signal_slow(self.address()) }
+    ///
+    /// ```
+    /// assert!(!lockworks::Condvar::new().notify_one());
+    /// ```
+    pub fn notify_one(&self) -> bool {
+        if self.0.first.load(Ordering::Relaxed).is_null() {
+            return false;
         }
+        // SAFETY: it is valid while it is borrowed.
+        unsafe { lw_cond_signal_slow(self.address()) != 0 }
     }
 
-    /// Notifies all threads that wait: see [`notify_one`](Self::notify_one).
-    pub fn notify_all(&self) {
-        if !self.0.first.load(Ordering::Relaxed).is_null() {
-            // SAFETY: it is valid while it is borrowed.
-            unsafe { lw_cond_broadcast_slow(self.address()) }
+    /// Notifies all threads that wait, and returns their number: see [`notify_one`](Self::notify_one).
+    ///
+    /// ```
+    /// assert_eq!(lockworks::Condvar::new().notify_all(), 0);
+    /// ```
+    pub fn notify_all(&self) -> usize {
+        if self.0.first.load(Ordering::Relaxed).is_null() {
+            return 0;
         }
+        // SAFETY: it is valid while it is borrowed.
+        unsafe { lw_cond_broadcast_slow(self.address()) as usize }
     }
 
     /// All words are atomic, so C code may write to them through a shared reference.
@@ -161,6 +186,7 @@ pub use timed::WaitTimeoutResult;
 #[cfg(feature = "std")]
 mod timed {
     use std::ffi::c_int;
+    use std::ptr;
     use std::time::{Duration, Instant};
 
     use nix::sys::time::TimeSpec;
@@ -203,42 +229,66 @@ mod timed {
     impl Condvar {
         /// Waits as [`wait`](Self::wait) does, until `deadline` at the latest. Then it acquires the mutex
         /// again, however long that takes.
+        ///
+        /// ```
+        /// use std::time::Instant;
+        ///
+        /// use lockworks::{Condvar, Mutex};
+        ///
+        /// let mutex = Mutex::new(());
+        /// assert!(Condvar::new().wait_until(&mut mutex.lock(), Instant::now()).timed_out());
+        /// ```
         pub fn wait_until<T: ?Sized>(
             &self,
             guard: &mut MutexGuard<'_, T>,
             deadline: Instant,
         ) -> WaitTimeoutResult {
-            let deadline = monotonic(deadline);
-            // SAFETY: as in `wait`; the deadline is a valid time.
-            let result = unsafe {
-                lw_cond_wait_until(
-                    self.address(),
-                    address_of_mutex(guard),
-                    ClockId::CLOCK_MONOTONIC.as_raw(),
-                    &deadline,
-                )
-            };
-            WaitTimeoutResult(result != 0)
+            self.wait_before(guard, Some(deadline))
         }
 
         /// Waits as [`wait_until`](Self::wait_until) does, for `timeout` at most.
+        ///
+        /// ```
+        /// use std::time::Duration;
+        ///
+        /// use lockworks::{Condvar, Mutex};
+        ///
+        /// let mutex = Mutex::new(());
+        /// let brief = Duration::from_millis(1);
+        /// assert!(Condvar::new().wait_for(&mut mutex.lock(), brief).timed_out());
+        /// ```
         pub fn wait_for<T: ?Sized>(
             &self,
             guard: &mut MutexGuard<'_, T>,
             timeout: Duration,
         ) -> WaitTimeoutResult {
-            match Instant::now().checked_add(timeout) {
-                Some(deadline) => self.wait_until(guard, deadline),
-                None => {
-                    // A deadline that no `Instant` can express is never reached.
-                    self.wait(guard);
-                    WaitTimeoutResult(false)
-                }
-            }
+            self.wait_before(guard, Instant::now().checked_add(timeout))
         }
 
-        /// Waits as [`wait_while`](Self::wait_while) does, for `timeout` at most in all. The result says
+        /// Waits as [`wait_while`](Self::wait_while) does, until `deadline` at the latest. The result says
         /// whether `condition` was still true then.
+        ///
+        /// ```
+        /// use std::time::Instant;
+        ///
+        /// use lockworks::{Condvar, Mutex};
+        ///
+        /// let (queue, filled) = (Mutex::new(vec![7]), Condvar::new());
+        /// let (mut queue, now) = (queue.lock(), Instant::now());
+        /// assert!(!filled.wait_while_until(&mut queue, |queue| queue.is_empty(), now).timed_out());
+        /// queue.clear();
+        /// assert!(filled.wait_while_until(&mut queue, |queue| queue.is_empty(), now).timed_out());
+        /// ```
+        pub fn wait_while_until<T: ?Sized>(
+            &self,
+            guard: &mut MutexGuard<'_, T>,
+            condition: impl FnMut(&mut T) -> bool,
+            deadline: Instant,
+        ) -> WaitTimeoutResult {
+            self.wait_while_before(guard, condition, Some(deadline))
+        }
+
+        /// Waits as [`wait_while_until`](Self::wait_while_until) does, for `timeout` at most in all.
         ///
         /// ```
         /// use std::time::Duration;
@@ -253,19 +303,44 @@ mod timed {
         pub fn wait_while_for<T: ?Sized>(
             &self,
             guard: &mut MutexGuard<'_, T>,
-            mut condition: impl FnMut(&mut T) -> bool,
+            condition: impl FnMut(&mut T) -> bool,
             timeout: Duration,
         ) -> WaitTimeoutResult {
-            let deadline = Instant::now().checked_add(timeout);
+            self.wait_while_before(guard, condition, Instant::now().checked_add(timeout))
+        }
+
+        /// Waits until `deadline`; a deadline that no `Instant` can express is `None`, and never reached.
+        fn wait_before<T: ?Sized>(
+            &self,
+            guard: &mut MutexGuard<'_, T>,
+            deadline: Option<Instant>,
+        ) -> WaitTimeoutResult {
+            let deadline = deadline.map(monotonic);
+            // SAFETY: as in `wait`; the deadline is a valid time, or NULL if there is none.
+            let result = unsafe {
+                lw_cond_wait_until(
+                    self.address(),
+                    address_of_mutex(guard),
+                    ClockId::CLOCK_MONOTONIC.as_raw(),
+                    deadline.as_ref().map_or(ptr::null(), ptr::from_ref),
+                )
+            };
+            WaitTimeoutResult(result != 0)
+        }
+
+        /// The same while `condition` returns `true`.
+        fn wait_while_before<T: ?Sized>(
+            &self,
+            guard: &mut MutexGuard<'_, T>,
+            mut condition: impl FnMut(&mut T) -> bool,
+            deadline: Option<Instant>,
+        ) -> WaitTimeoutResult {
             let mut is_over = false;
             while condition(guard) {
                 if is_over {
                     return WaitTimeoutResult(true);
                 }
-                match deadline {
-                    Some(deadline) => is_over = self.wait_until(guard, deadline).timed_out(),
-                    None => self.wait(guard),
-                }
+                is_over = self.wait_before(guard, deadline).timed_out();
             }
             WaitTimeoutResult(false)
         }

@@ -20,7 +20,7 @@
 //! # Coming from `std::sync` or `parking_lot`
 //!
 //! The types are those of [`lock_api`], which `parking_lot` has too. Most programs that use it change
-//! only imports; a notification returns nothing here. Other than in `std::sync`:
+//! only imports. Other than in `std::sync`:
 //!
 //! * A panic does not poison. [`lock`](lock_api::Mutex::lock) returns the guard itself, and `try_lock` an
 //!   `Option`. If a thread panics while it holds a lock, the next holder sees the value as it was left.

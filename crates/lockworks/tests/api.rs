@@ -429,6 +429,50 @@ fn each_item_reaches_one_waiter() {
 }
 
 #[test]
+fn notifications_reach_waiters_in_the_order_of_their_waits() {
+    // The threads that have begun to wait, and those whose wait has ended.
+    let threads = lockworks::Mutex::new((vec![], vec![]));
+    let changed = lockworks::Condvar::new();
+    let wait = |number: u32| {
+        let mut threads = threads.lock();
+        threads.0.push(number);
+        changed.wait(&mut threads);
+        threads.1.push(number);
+    };
+    assert!(!changed.notify_one());
+    assert_eq!(changed.notify_all(), 0);
+    // Failures are told after the scope, which waits for its threads.
+    let (first, second, others) = thread::scope(|scope| {
+        // A thread that is in the list and does not hold the mutex waits.
+        let begin = |number| {
+            scope.spawn(move || wait(number));
+            while !threads.lock().0.contains(&number) {
+                thread::yield_now();
+            }
+        };
+        let notify_one = |count| {
+            let is_notified = changed.notify_one();
+            begin(3 + count as u32);
+            loop {
+                let ended = threads.lock().1.clone();
+                if ended.len() >= count {
+                    break (is_notified, ended);
+                }
+                thread::yield_now();
+            }
+        };
+        (1..=3).for_each(begin);
+        (notify_one(1), notify_one(2), changed.notify_all())
+    });
+    assert_eq!(first, (true, vec![1]));
+    assert_eq!(second, (true, vec![1, 2]));
+    // Each notification has woken one thread: the third still waited, and both that came later.
+    assert_eq!(others, 3);
+    assert_eq!(threads.lock().1.len(), 5);
+    assert!(!changed.notify_one());
+}
+
+#[test]
 fn waits_for_a_condition_end() {
     let brief = Duration::from_millis(2);
     let (is_set, changed) = (lockworks::Mutex::new(false), lockworks::Condvar::new());
@@ -440,6 +484,11 @@ fn waits_for_a_condition_end() {
     assert!(
         changed
             .wait_while_for(&mut guard, |is_set| !*is_set, brief)
+            .timed_out()
+    );
+    assert!(
+        changed
+            .wait_while_until(&mut guard, |is_set| !*is_set, begun)
             .timed_out()
     );
     for forever in [Duration::from_secs(3600), Duration::MAX] {
