@@ -69,7 +69,7 @@ fn bindings() -> Bindings {
             "LW_NEAR_LLC",
         ])
         .structure(
-            "LockType",
+            "LockDescription",
             "struct lw_lock_type",
             &[
                 "name",

@@ -494,10 +494,10 @@ impl Config {
     /// The first four bytes of the lock at the start.
     pub(crate) fn unlocked(&self, lock: &LockType) -> u32 {
         match self.mode {
-            Mode::Numa if lock.unlocked & headers::WORD.hq != 0 => {
-                lock.unlocked | headers::WORD.hq_numa
+            Mode::Numa if lock.unlocked() & headers::WORD.hq != 0 => {
+                lock.unlocked() | headers::WORD.hq_numa
             }
-            _ => lock.unlocked,
+            _ => lock.unlocked(),
         }
     }
 
@@ -523,7 +523,7 @@ impl Config {
             false => locked <= pieces.locked,
         };
         // A mutex has flags in place of service bits, which describe a lock and never change.
-        let is_service = match lock.unlocked & service_mask & mask {
+        let is_service = match lock.unlocked() & service_mask & mask {
             _ if lock.has_mutex_word() => true,
             0 => service == 0,
             life_long => service & life_long == life_long,

@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 
 use include_dir::{Dir, File, include_dir};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
-use lockworks::{LockFn, LockType, UnlockFn, Vouched};
+use lockworks::{LockDescription, LockFn, LockType, UnlockFn};
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, SymbolKind, elf};
 
@@ -450,7 +450,7 @@ fn load_as_it_stands(
             broadcast: get(Role::Broadcast).map(|f| transmute(f)),
             acquire: None,
         };
-        let lock = LockType {
+        let lock = LockDescription {
             name: constant(&name),
             summary: constant(""),
             origin: constant(shown),
@@ -471,10 +471,9 @@ fn load_as_it_stands(
                 .map(|_| get(Role::ReadTryLock).map_or(never_reads as _, |f| transmute(f))),
             read_unlock: get(Role::ReadUnlock).map(|f| transmute(f)),
             read_lock_limited: None,
-            // The check sees each access of the functions.
-            vouched: Vouched::new(),
         };
-        (lock, functions)
+        // The check sees each access of the functions.
+        (LockType::new(lock), functions)
     };
     let own = locks::Own {
         lock: Box::leak(Box::new(lock)),

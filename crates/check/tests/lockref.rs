@@ -26,7 +26,7 @@ fn keeps(config: &Config) {
 fn all_are_kept_by_two_threads() {
     for lockref in lockref_types().filter(|lockref| !lockref.lock().is_broken()) {
         // A lockref whose unlocked word is not 0 has several times the states.
-        let fewer = u32::from(lockref.lock().unlocked != 0);
+        let fewer = u32::from(lockref.lock().unlocked() != 0);
         keeps(&config(lockref, |c| c.acquisitions = 4 - fewer));
         keeps(&config(lockref, |c| {
             c.acquisitions = 3 - fewer;

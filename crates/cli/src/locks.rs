@@ -116,7 +116,7 @@ impl LockDescription {
             origin: lock.origin(),
             broken: lock.is_broken(),
             historic: lock.is_historic(),
-            unlocked: lock.unlocked,
+            unlocked: lock.unlocked(),
             tunables: tunables_of(lock.name()).collect(),
         }
     }

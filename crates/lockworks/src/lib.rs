@@ -111,8 +111,8 @@ pub use fairness::fairness;
 #[doc(hidden)]
 pub use lock_type::table;
 pub use lock_type::{
-    LockFn, LockLimitedFn, LockType, ReadLockFn, ReadTryLockFn, TryLockFn, UnlockFn, Vouched, find,
-    lock_types,
+    LockDescription, LockFn, LockLimitedFn, LockType, ReadLockFn, ReadTryLockFn, TryLockFn,
+    UnlockFn, find, lock_types,
 };
 #[cfg(feature = "std")]
 pub use lockref::{Lockref, LockrefGuard};

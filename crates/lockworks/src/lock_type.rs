@@ -1,5 +1,4 @@
 use core::ffi::{CStr, c_char, c_uint, c_void};
-use core::marker::PhantomData;
 use core::slice;
 
 use crate::constants::{
@@ -18,9 +17,11 @@ use crate::{Cancel, WaitError, wait_limit::wait_until};
 /// acquisition has acquire order: all that earlier holders did happened before.
 ///
 /// ```
-/// use lockworks::{LockFn, find};
+/// use lockworks::{LockDescription, LockFn};
 ///
-/// let lock: LockFn = find("tas").unwrap().lock;
+/// fn lock(description: &LockDescription) -> LockFn {
+///     description.lock
+/// }
 /// ```
 pub type LockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void);
 /// Acquires the lock if that needs no waiting, and returns whether it did.
@@ -28,9 +29,11 @@ pub type LockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void);
 /// After `false`, the caller may use `node` again. Success has acquire order; failure orders nothing.
 ///
 /// ```
-/// use lockworks::{TryLockFn, find};
+/// use lockworks::{LockDescription, TryLockFn};
 ///
-/// let try_lock: TryLockFn = find("tas").unwrap().try_lock;
+/// fn try_lock(description: &LockDescription) -> TryLockFn {
+///     description.try_lock
+/// }
 /// ```
 pub type TryLockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void) -> bool;
 /// Releases the lock, with release order.
@@ -38,9 +41,11 @@ pub type TryLockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void) 
 /// `node` is the queue node that the lock was acquired with.
 ///
 /// ```
-/// use lockworks::{UnlockFn, find};
+/// use lockworks::{LockDescription, UnlockFn};
 ///
-/// let unlock: UnlockFn = find("tas").unwrap().unlock;
+/// fn unlock(description: &LockDescription) -> UnlockFn {
+///     description.unlock
+/// }
 /// ```
 pub type UnlockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void);
 
@@ -50,10 +55,11 @@ pub type UnlockFn = unsafe extern "C" fn(lock: *mut c_void, node: *mut c_void);
 /// space it holds a deadline and a cancellation.
 ///
 /// ```
-/// use lockworks::{LockLimitedFn, find};
+/// use lockworks::{LockDescription, LockLimitedFn};
 ///
-/// let lock_limited: Option<LockLimitedFn> = find("tas").unwrap().lock_limited;
-/// assert!(lock_limited.is_none());
+/// fn lock_limited(description: &LockDescription) -> Option<LockLimitedFn> {
+///     description.lock_limited
+/// }
 /// ```
 pub type LockLimitedFn = unsafe extern "C" fn(lock: *mut c_void, limit: *const c_void) -> bool;
 
@@ -61,22 +67,26 @@ pub type LockLimitedFn = unsafe extern "C" fn(lock: *mut c_void, limit: *const c
 /// together, and lend no queue node.
 ///
 /// ```
-/// use lockworks::{ReadLockFn, find};
+/// use lockworks::{LockDescription, ReadLockFn};
 ///
-/// let read_lock: Option<ReadLockFn> = find("rwlock").unwrap().read_lock;
+/// fn read_lock(description: &LockDescription) -> Option<ReadLockFn> {
+///     description.read_lock
+/// }
 /// ```
 pub type ReadLockFn = unsafe extern "C" fn(lock: *mut c_void);
 
 /// Acquires a lock as a reader if that needs no waiting, and returns whether it did: see [`TryLockFn`].
 ///
 /// ```
-/// use lockworks::{ReadTryLockFn, find};
+/// use lockworks::{LockDescription, ReadTryLockFn};
 ///
-/// let read_try_lock: Option<ReadTryLockFn> = find("rwlock").unwrap().read_try_lock;
+/// fn read_try_lock(description: &LockDescription) -> Option<ReadTryLockFn> {
+///     description.read_try_lock
+/// }
 /// ```
 pub type ReadTryLockFn = unsafe extern "C" fn(lock: *mut c_void) -> bool;
 
-/// The description of a lock: its name, its properties and its operations.
+/// A lock: its name, its properties and its operations.
 ///
 /// This is `struct lw_lock_type` of `locks/registry/lock_type.h`. The simulator and the model checker
 /// describe their builds of the locks by the same structure.
@@ -87,9 +97,29 @@ pub type ReadTryLockFn = unsafe extern "C" fn(lock: *mut c_void) -> bool;
 /// assert!(!pv.spins() && pv.can_time_out() && !pv.is_broken());
 /// println!("{}: {}, from {}", pv.name(), pv.summary(), pv.origin());
 /// ```
+///
+/// Safe code calls the functions and reads the strings of the description, so only unsafe code makes a
+/// `LockType` from one, and nothing changes it afterwards.
+///
+/// ```compile_fail,E0133
+/// fn describe(description: lockworks::LockDescription) -> lockworks::LockType {
+///     lockworks::LockType::new(description)
+/// }
+/// ```
+///
+/// ```compile_fail,E0616
+/// fn change(lock_type: &mut lockworks::LockType) {
+///     lock_type.0.size = 0;
+/// }
+/// ```
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct LockType(pub(crate) LockDescription);
+
+/// What a lock consists of, as C describes it. [`LockType::new`] makes a lock of it, and has an example.
 #[repr(C)]
 #[derive(Debug)]
-pub struct LockType {
+pub struct LockDescription {
     /// The lock's name, a C string that lives as long as the program.
     pub name: *const c_char,
     /// A few words that say what the lock is; a C string that lives as long as the program.
@@ -125,63 +155,89 @@ pub struct LockType {
     /// Acquires the lock as a reader unless the wait reaches a limit. `None` if the lock has no readers,
     /// or their waits cannot have a limit.
     pub read_lock_limited: Option<LockLimitedFn>,
-    /// Only unsafe code can set this field, and so describe a lock.
-    pub vouched: Vouched,
 }
 
-/// A value that only unsafe code makes. Safe code calls the functions and reads the strings of a
-/// [`LockType`], so each description takes one:
-///
-/// ```compile_fail
-/// let vouched = lockworks::Vouched::new();
-/// ```
-///
-/// It cannot be copied from another description:
-///
-/// ```compile_fail
-/// let vouched = lockworks::find("tas").unwrap().vouched;
-/// ```
-///
-/// ```compile_fail
-/// let name = std::ptr::null();
-/// let tas = lockworks::LockType { name, ..*lockworks::find("tas").unwrap() };
-/// ```
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct Vouched(PhantomData<()>);
+include!(concat!(env!("OUT_DIR"), "/layout_LockDescription.rs"));
 
-impl Vouched {
-    /// # Safety
-    /// The strings of the description live as long as the program. Each function may be called as the
-    /// documentation of its type says, with memory of `size` bytes that begins as the description says,
-    /// and with a node of `node_size` bytes. It accesses nothing else that is not its own. That the
-    /// lock excludes is not promised: see [`is_broken`](LockType::is_broken).
-    ///
-    /// ```
-    /// // SAFETY: nothing is described by it.
-    /// let _ = unsafe { lockworks::Vouched::new() };
-    /// ```
-    pub const unsafe fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
-include!(concat!(env!("OUT_DIR"), "/layout_LockType.rs"));
-
-// SAFETY: every value is constant, and so are its strings, as `Vouched` says.
+// SAFETY: every value is constant, and so are its strings, as `LockType::new` demands.
 unsafe impl Sync for LockType {}
 // SAFETY: as above.
 unsafe impl Send for LockType {}
 
 impl LockType {
+    /// Makes a lock of its description.
+    ///
+    /// # Safety
+    ///
+    /// The strings of the description live as long as the program. Each function may be called as the
+    /// documentation of its type says, with memory of `size` bytes that begins as the description says,
+    /// and with a node of `node_size` bytes. It accesses nothing else that is not its own. That the
+    /// lock excludes is not promised: see [`is_broken`](Self::is_broken).
+    ///
+    /// ```
+    /// use std::ffi::c_void;
+    /// use std::ptr;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// use lockworks::{LockDescription, LockType};
+    ///
+    /// unsafe extern "C" fn lock(lock: *mut c_void, node: *mut c_void) {
+    ///     // SAFETY: as the caller promises.
+    ///     while !unsafe { try_lock(lock, node) } {
+    ///         std::hint::spin_loop();
+    ///     }
+    /// }
+    ///
+    /// unsafe extern "C" fn try_lock(lock: *mut c_void, _: *mut c_void) -> bool {
+    ///     // SAFETY: a lock is a byte, which only these functions access.
+    ///     !unsafe { AtomicBool::from_ptr(lock.cast()) }.swap(true, Ordering::Acquire)
+    /// }
+    ///
+    /// unsafe extern "C" fn unlock(lock: *mut c_void, _: *mut c_void) {
+    ///     // SAFETY: as above.
+    ///     unsafe { AtomicBool::from_ptr(lock.cast()) }.store(false, Ordering::Release);
+    /// }
+    ///
+    /// const DESCRIPTION: LockDescription = LockDescription {
+    ///     name: c"spin".as_ptr(),
+    ///     summary: c"a byte for which threads spin".as_ptr(),
+    ///     origin: c"an example".as_ptr(),
+    ///     tunables: ptr::null(),
+    ///     size: 1,
+    ///     node_size: 0,
+    ///     traits: 2, // LW_SPINS
+    ///     unlocked: 0,
+    ///     lock,
+    ///     try_lock,
+    ///     unlock,
+    ///     lock_limited: None,
+    ///     read_lock: None,
+    ///     read_try_lock: None,
+    ///     read_unlock: None,
+    ///     read_lock_limited: None,
+    /// };
+    ///
+    /// // SAFETY: the strings are constants, and the functions access the byte only.
+    /// static SPIN: LockType = unsafe { LockType::new(DESCRIPTION) };
+    ///
+    /// let mut byte = 0u8;
+    /// // SAFETY: `byte` is an unlocked lock, which takes no node.
+    /// assert!(unsafe { SPIN.try_lock(&raw mut byte, ptr::null_mut()) });
+    /// assert!(byte == 1 && SPIN.spins());
+    /// ```
+    #[must_use]
+    pub const unsafe fn new(description: LockDescription) -> Self {
+        Self(description)
+    }
+
     /// The lock's name, by which [`find`] finds it.
     ///
     /// ```
     /// assert_eq!(lockworks::find("cna").unwrap().name(), "cna");
     /// ```
     pub fn name(&self) -> &'static str {
-        // SAFETY: it is a constant string, as `Vouched` says.
-        unsafe { text(self.name) }
+        // SAFETY: it is a constant string, as `new` demands.
+        unsafe { text(self.0.name) }
     }
 
     /// A few words that say what the lock is.
@@ -191,7 +247,7 @@ impl LockType {
     /// ```
     pub fn summary(&self) -> &'static str {
         // SAFETY: as for `name`.
-        unsafe { text(self.summary) }
+        unsafe { text(self.0.summary) }
     }
 
     /// The origin of the algorithm.
@@ -201,7 +257,7 @@ impl LockType {
     /// ```
     pub fn origin(&self) -> &'static str {
         // SAFETY: as for `name`.
-        unsafe { text(self.origin) }
+        unsafe { text(self.0.origin) }
     }
 
     /// Whether the lock reads the tunable with this name.
@@ -214,7 +270,7 @@ impl LockType {
     pub fn reads(&self, tunable: &str) -> bool {
         // SAFETY: as for `name`.
         let read = |beginnings| unsafe { text(beginnings) }.split(' ');
-        !self.tunables.is_null() && read(self.tunables).any(|begin| tunable.starts_with(begin))
+        !self.0.tunables.is_null() && read(self.0.tunables).any(|begin| tunable.starts_with(begin))
     }
 
     /// The size of the lock in bytes.
@@ -223,7 +279,7 @@ impl LockType {
     /// assert_eq!(lockworks::find("cna").unwrap().size(), 4);
     /// ```
     pub fn size(&self) -> usize {
-        self.size
+        self.0.size
     }
 
     /// The size in bytes of the queue node that callers lend while they wait for or hold the lock.
@@ -234,7 +290,16 @@ impl LockType {
     /// assert_eq!(lockworks::find("mcs").unwrap().node_size(), 16);
     /// ```
     pub fn node_size(&self) -> usize {
-        self.node_size
+        self.0.node_size
+    }
+
+    /// The first four bytes of an unlocked lock. All other bytes of an unlocked lock are 0.
+    ///
+    /// ```
+    /// assert_eq!(lockworks::find("cna").unwrap().unlocked(), 0);
+    /// ```
+    pub fn unlocked(&self) -> u32 {
+        self.0.unlocked
     }
 
     /// Whether readers can hold the lock together.
@@ -244,7 +309,7 @@ impl LockType {
     /// assert!(!lockworks::find("mutex").unwrap().has_readers());
     /// ```
     pub fn has_readers(&self) -> bool {
-        self.read_lock.is_some()
+        self.0.read_lock.is_some()
     }
 
     /// Whether the lock serves its waiters in the order in which they arrived.
@@ -305,7 +370,7 @@ impl LockType {
     /// assert!(lockworks::find("mutex").unwrap().can_time_out());
     /// ```
     pub fn can_time_out(&self) -> bool {
-        self.lock_limited.is_some()
+        self.0.lock_limited.is_some()
     }
 
     /// Whether the first four bytes of the lock are a `union lw_word`: tail, pending, locked.
@@ -324,7 +389,7 @@ impl LockType {
     }
 
     fn has(&self, property: usize) -> bool {
-        self.traits & property as c_uint != 0
+        self.0.traits & property as c_uint != 0
     }
 
     /// Turns zeroed memory into an unlocked lock.
@@ -338,12 +403,12 @@ impl LockType {
     /// let mut word = 0u32;
     /// // SAFETY: the lock has 4 bytes, which are zero.
     /// unsafe { hq.initialise((&raw mut word).cast()) };
-    /// assert_eq!(word, hq.unlocked);
+    /// assert_eq!(word, hq.unlocked());
     /// ```
     pub unsafe fn initialise(&self, lock: *mut u8) {
-        if self.unlocked != 0 {
+        if self.0.unlocked != 0 {
             // SAFETY: a lock whose unlocked word is not 0 has one.
-            unsafe { lock.cast::<u32>().write(self.unlocked) };
+            unsafe { lock.cast::<u32>().write(self.0.unlocked) };
         }
     }
 
@@ -368,7 +433,7 @@ impl LockType {
     /// ```
     pub unsafe fn lock(&self, lock: *mut u8, node: *mut u8) {
         // SAFETY: as the caller promises.
-        unsafe { (self.lock)(lock.cast(), node.cast()) }
+        unsafe { (self.0.lock)(lock.cast(), node.cast()) }
     }
 
     /// Acquires the lock at `lock` together with other readers, and waits as long as that takes; alone,
@@ -391,7 +456,7 @@ impl LockType {
     /// }
     /// ```
     pub unsafe fn read_lock(&self, lock: *mut u8, node: *mut u8) {
-        match self.read_lock {
+        match self.0.read_lock {
             // SAFETY: as the caller promises.
             Some(read_lock) => unsafe { read_lock(lock.cast()) },
             // SAFETY: as the caller promises.
@@ -405,7 +470,7 @@ impl LockType {
     ///
     /// As for [`unlock`](Self::unlock).
     pub unsafe fn read_unlock(&self, lock: *mut u8, node: *mut u8) {
-        match self.read_unlock {
+        match self.0.read_unlock {
             // SAFETY: as the caller promises.
             Some(read_unlock) => unsafe { read_unlock(lock.cast()) },
             // SAFETY: as the caller promises.
@@ -430,7 +495,7 @@ impl LockType {
     /// ```
     pub unsafe fn try_lock(&self, lock: *mut u8, node: *mut u8) -> bool {
         // SAFETY: as the caller promises.
-        unsafe { (self.try_lock)(lock.cast(), node.cast()) }
+        unsafe { (self.0.try_lock)(lock.cast(), node.cast()) }
     }
 
     /// Acquires the lock at `lock`, unless `deadline` or `cancel` ends the wait first.
@@ -451,6 +516,7 @@ impl LockType {
         cancel: Option<&Cancel>,
     ) -> Result<(), WaitError> {
         let lock_limited = self
+            .0
             .lock_limited
             .unwrap_or_else(|| panic!("a wait for {} cannot have a limit", self.name()));
         // SAFETY: as the caller promises.
@@ -482,7 +548,7 @@ impl LockType {
     /// ```
     pub unsafe fn unlock(&self, lock: *mut u8, node: *mut u8) {
         // SAFETY: as the caller promises.
-        unsafe { (self.unlock)(lock.cast(), node.cast()) }
+        unsafe { (self.0.unlock)(lock.cast(), node.cast()) }
     }
 }
 

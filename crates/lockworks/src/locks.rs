@@ -233,7 +233,7 @@ mod tests {
         bytes[..ours.len()].copy_from_slice(ours);
         assert_eq!(size_of::<R>(), lock_type.size(), "{}", lock_type.name());
         assert_eq!(align_of::<R>(), lock_type.size(), "{}", lock_type.name());
-        assert_eq!(u32::from_ne_bytes(bytes), lock_type.unlocked);
+        assert_eq!(u32::from_ne_bytes(bytes), lock_type.unlocked());
         assert_eq!(lock_type.node_size(), 0, "{}", lock_type.name());
     }
 

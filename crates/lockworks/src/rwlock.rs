@@ -317,6 +317,7 @@ mod timed {
         /// The same for a reader.
         fn read_before(&self, deadline: Option<Instant>) -> bool {
             let limited = lw_rwlock_type
+                .0
                 .read_lock_limited
                 .expect("its readers have limits");
             let lock: *mut c_void = self.0.get().cast();
@@ -338,7 +339,7 @@ mod tests {
     #[test]
     fn it_is_laid_out_as_its_lock() {
         assert_eq!(size_of::<RawRwLock>(), RawRwLock::lock_type().size());
-        assert_eq!(RawRwLock::lock_type().unlocked, 0);
+        assert_eq!(RawRwLock::lock_type().unlocked(), 0);
     }
 
     #[test]

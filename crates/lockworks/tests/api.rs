@@ -47,7 +47,7 @@ fn lock_types_describe_themselves() {
     assert_eq!((cna.size(), cna.node_size()), (4, 0));
     assert!(!cna.is_fifo() && cna.spins() && cna.is_numa_aware() && !cna.is_broken());
     let hq = find("hq").unwrap();
-    assert_eq!((hq.size(), hq.node_size(), hq.unlocked), (4, 0, 0x200));
+    assert_eq!((hq.size(), hq.node_size(), hq.unlocked()), (4, 0, 0x200));
     assert!(!hq.is_fifo() && hq.spins() && hq.is_numa_aware() && !hq.is_broken());
     for name in ["mutex", "pv", "unfair"] {
         let halting = find(name).unwrap();

@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::Instant;
 
-use lockworks::{LockType, Node, RawLock, Vouched, WaitError};
+use lockworks::{LockDescription, LockType, Node, RawLock, WaitError};
 
 /// The tail of the queue of MCS nodes; NULL: the lock is free.
 type Tail = AtomicPtr<McsNode>;
@@ -80,7 +80,7 @@ unsafe extern "C" fn time_out(_lock: *mut c_void, limit: *const c_void) -> bool 
     false
 }
 
-static MCS: LockType = LockType {
+const DESCRIPTION: LockDescription = LockDescription {
     name: c"mcs in Rust".as_ptr(),
     summary: c"the queue lock of 1991".as_ptr(),
     origin: c"Mellor-Crummey and Scott".as_ptr(),
@@ -97,9 +97,10 @@ static MCS: LockType = LockType {
     read_try_lock: None,
     read_unlock: None,
     read_lock_limited: None,
-    // SAFETY: the functions are those of an MCS lock.
-    vouched: unsafe { Vouched::new() },
 };
+
+// SAFETY: the functions are those of an MCS lock.
+static MCS: LockType = unsafe { LockType::new(DESCRIPTION) };
 
 /// A number that only the holder of the lock may use.
 #[derive(Default)]

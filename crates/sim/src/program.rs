@@ -100,8 +100,8 @@ impl<'a> Setup<'a> {
         } else {
             self.allocate("lent queue nodes", stride * self.threads)
         };
-        if lock.unlocked != 0 {
-            self.engine.set(address, 4, lock.unlocked.into());
+        if lock.unlocked() != 0 {
+            self.engine.set(address, 4, lock.unlocked().into());
         }
         SimLock::new(lock, address, nodes, stride)
     }

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_void};
 use std::ptr;
 
-use lockworks::{LockType, Vouched};
+use lockworks::{LockDescription, LockType};
 
 use crate::engine::{Kind, Op};
 use crate::hooks::operate;
@@ -20,7 +20,7 @@ type Act = unsafe extern "C" fn(*mut c_void, *mut c_void);
 type Try = unsafe extern "C" fn(*mut c_void, *mut c_void) -> bool;
 
 const fn made_up(name: &'static CStr, lock: Act, try_lock: Try, unlock: Act) -> LockType {
-    LockType {
+    let description = LockDescription {
         name: name.as_ptr(),
         summary: name.as_ptr(),
         origin: name.as_ptr(),
@@ -37,9 +37,9 @@ const fn made_up(name: &'static CStr, lock: Act, try_lock: Try, unlock: Act) -> 
         read_try_lock: None,
         read_unlock: None,
         read_lock_limited: None,
-        // SAFETY: the functions access only their four bytes.
-        vouched: unsafe { Vouched::new() },
-    }
+    };
+    // SAFETY: the functions access only their four bytes.
+    unsafe { LockType::new(description) }
 }
 
 extern "C" fn nothing(_: *mut c_void, _: *mut c_void) {}
