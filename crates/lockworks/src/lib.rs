@@ -63,11 +63,18 @@
 //! # Features
 //!
 //! * `std`, on by default. Without it the crate is `no_std`: it has the modules of the locks, [`Condvar`],
-//!   and everything else that allocates no memory, but no waits with a deadline, since they take an
-//!   `Instant`. The C code still needs the C library.
-//! * `serde`: [`Settings`], and the values of mutexes and reader-writer locks, can be serialised and
-//!   deserialised.
-//! * `arc_lock`: guards that keep the `Arc` of their lock, from `lock_arc`, `read_arc` and `write_arc`.
+//!   [`find`] and [`lock_types`], [`thread_attach`] and [`thread_set_priority`], [`topology`] and
+//!   [`tunables`]. The C code still needs the C library. These are missing:
+//!   * waits with a deadline, since they take an `Instant`: `try_lock_for` and `try_lock_until` of a mutex,
+//!     the same of [`RwLock`] for reads and writes, and those of [`Condvar`], with [`WaitTimeoutResult`];
+//!   * [`RawLock`], with [`Node`], [`Cancel`] and [`WaitError`];
+//!   * [`Lockref`], with [`LockrefGuard`], [`LockrefType`], [`find_lockref`] and [`lockref_types`];
+//!   * [`Settings`], with [`Setting`], [`SettingError`] and [`Tunable`];
+//!   * [`statistics()`], with [`Statistics`] and [`restart_maxima`], and [`fairness()`].
+//! * `serde`, which needs `std`: [`Settings`], and the values of mutexes and reader-writer locks, can be
+//!   serialised and deserialised.
+//! * `arc_lock`: guards that keep the `Arc` of their lock, from `lock_arc`, `read_arc`, `write_arc` and
+//!   `upgradable_read_arc`.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 
@@ -125,7 +132,7 @@ pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, RawMutex};
 #[cfg(feature = "std")]
 pub use raw_lock::{Node, RawLock};
 #[cfg(feature = "arc_lock")]
-pub use rwlock::{ArcRwLockReadGuard, ArcRwLockWriteGuard};
+pub use rwlock::{ArcRwLockReadGuard, ArcRwLockUpgradableReadGuard, ArcRwLockWriteGuard};
 pub use rwlock::{
     MappedRwLockReadGuard, MappedRwLockWriteGuard, RawRwLock, RwLock, RwLockReadGuard,
     RwLockUpgradableReadGuard, RwLockWriteGuard,

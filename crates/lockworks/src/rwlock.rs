@@ -146,6 +146,20 @@ pub type ArcRwLockReadGuard<T> = lock_api::ArcRwLockReadGuard<RawRwLock, T>;
 /// ```
 #[cfg(feature = "arc_lock")]
 pub type ArcRwLockWriteGuard<T> = lock_api::ArcRwLockWriteGuard<RawRwLock, T>;
+/// Access to the value of a [`RwLock`] in an `Arc` for reading, which can be upgraded.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use lockworks::rwlock::{ArcRwLockUpgradableReadGuard, RwLock};
+///
+/// let count = Arc::new(RwLock::new(1));
+/// let read: ArcRwLockUpgradableReadGuard<u32> = count.upgradable_read_arc();
+/// *ArcRwLockUpgradableReadGuard::upgrade(read) += 1;
+/// assert_eq!(*count.read(), 2);
+/// ```
+#[cfg(feature = "arc_lock")]
+pub type ArcRwLockUpgradableReadGuard<T> = lock_api::ArcRwLockUpgradableReadGuard<RawRwLock, T>;
 
 impl RawRwLock {
     /// The description of the lock.
