@@ -42,7 +42,8 @@
  * Each further waiter polls the lock half as often as the one before it, up to a number of places.
  * So the lock is polled about as often with a long queue as with a short one.
  */
-#define LW_UNFAIR_CHECK	       64
+#define LW_UNFAIR_CHECK 64
+/* No variable: in a check it is the constant 1, so that no place is chosen. */
 #define LW_UNFAIR_PLACES(ends) lw_constant((ends) ? 16 : 7, 1)
 
 /* With a limit of 0, no thread may steal from a queue head. */
