@@ -53,7 +53,7 @@ enum DescribedKind {
 }
 
 #[derive(Serialize)]
-struct LockDescription {
+struct DescribedLock {
     name: &'static str,
     kind: DescribedKind,
     bytes: usize,
@@ -94,7 +94,7 @@ impl TunableDescription {
     }
 }
 
-impl LockDescription {
+impl DescribedLock {
     fn of(lock: &LockType) -> Self {
         Self {
             name: lock.name(),
@@ -160,13 +160,11 @@ fn tunables_of(lock: &str) -> impl Iterator<Item = TunableDescription> {
     all.filter(reads).map(TunableDescription::of)
 }
 
-fn descriptions() -> Vec<LockDescription> {
-    let locks = lockworks::lock_types()
-        .iter()
-        .map(|l| LockDescription::of(l));
+fn descriptions() -> Vec<DescribedLock> {
+    let locks = lockworks::lock_types().iter().map(|l| DescribedLock::of(l));
     let lockrefs = lockworks::lockref_types().iter();
     locks
-        .chain(lockrefs.map(|l| LockDescription::of_lockref(l)))
+        .chain(lockrefs.map(|l| DescribedLock::of_lockref(l)))
         .collect()
 }
 
@@ -195,7 +193,7 @@ pub fn command(args: &LocksArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(locks: &[LockDescription]) -> String {
+fn table(locks: &[DescribedLock]) -> String {
     let mut table = output::table(&["lock", "bytes", "order", "waiting", "summary", "origin"]);
     for lock in locks {
         table.add_row([
@@ -211,7 +209,7 @@ fn table(locks: &[LockDescription]) -> String {
     format!("{table}\n\n{prose}\n")
 }
 
-fn detail(lock: &LockDescription) -> String {
+fn detail(lock: &DescribedLock) -> String {
     let mut text = format!("{}: {}\n\n", lock.name, marked_summary(lock));
     let mut line = |term: &str, meaning: &str| {
         let line = terminal::definition(&format!("  {term:<9} "), meaning);
@@ -269,7 +267,7 @@ fn tunables(tunables: &[TunableDescription]) -> String {
     format!("\n{table}\n\n{}\n", terminal::prose(HOW_TO_SET))
 }
 
-fn marked_summary(lock: &LockDescription) -> String {
+fn marked_summary(lock: &DescribedLock) -> String {
     match lock {
         _ if lock.broken => format!("BROKEN: {}", lock.summary),
         _ if lock.historic => format!("historic: {}", lock.summary),

@@ -170,9 +170,11 @@ impl LockType {
     /// # Safety
     ///
     /// The strings of the description live as long as the program. Each function may be called as the
-    /// documentation of its type says, with memory of `size` bytes that begins as the description says,
-    /// and with a node of `node_size` bytes. It accesses nothing else that is not its own. That the
-    /// lock excludes is not promised: see [`is_broken`](Self::is_broken).
+    /// documentation of its type says, by several threads at once, with memory of `size` bytes that begins
+    /// as the description says, and with a node of `node_size` bytes. It accesses nothing else that is not
+    /// its own. `size` is at least 4 if `unlocked` is not 0. Either all functions of readers are there, or
+    /// none; the one with a limit may be missing. That the lock excludes is not promised: see
+    /// [`is_broken`](Self::is_broken).
     ///
     /// ```
     /// use std::ffi::c_void;
