@@ -141,6 +141,13 @@ impl TortureResults {
             .filter(|share| *share > BEARABLE && self.quota.is_none())
     }
 
+    /// What several measurements warn of: the warnings of the most disturbed one, since all warn alike.
+    pub fn warnings_of<'a>(all: impl IntoIterator<Item = &'a Self>) -> &'a [String] {
+        let share = |one: &Self| one.disturbance().unwrap_or_default();
+        let most = all.into_iter().max_by(|a, b| share(a).total_cmp(&share(b)));
+        most.map_or(&[], |one| &one.warnings)
+    }
+
     /// The failures of mutual exclusion, in words.
     pub fn violations(&self) -> impl Iterator<Item = String> {
         let broken = self.rows.iter().filter(|row| row.violations > 0);

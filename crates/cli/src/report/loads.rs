@@ -147,15 +147,9 @@ impl Loads {
         results.any(|results| results.disturbance().is_some())
     }
 
-    /// What the measurements warn of: those of the most disturbed one, since all warn alike.
+    /// What the measurements warn of.
     pub fn warnings(&self) -> &[String] {
-        let results = self.measured.iter().map(|(_, results, _)| results);
-        let by_disturbance = |a: &&TortureResults, b: &&TortureResults| {
-            let share = |results: &TortureResults| results.disturbance().unwrap_or_default();
-            share(a).total_cmp(&share(b))
-        };
-        let most = results.max_by(by_disturbance);
-        most.map_or(&[], |results| &results.warnings)
+        TortureResults::warnings_of(self.measured.iter().map(|(_, results, _)| results))
     }
 
     /// The lock to take.

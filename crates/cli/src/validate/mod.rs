@@ -124,18 +124,15 @@ impl ValidateArgs {
                 scenario.describe(key, value.value, value.mark, &value.source)?;
             }
         }
-        let loop_ns = self.fit_loop(&mut scenario)?;
+        let (loop_ns, alone) = self.fit_loop(&mut scenario)?;
         let measured = self.measure(&contenders, host.cpus)?;
         affinity::check(host.cpus)?;
         let cells = self.cells(&scenario, &measured)?;
         let tables = PublishedTable::all()?;
 
-        let warnings = measured
-            .iter()
-            .flat_map(|results| results.warnings.iter().cloned())
-            .chain(warnings)
-            .unique()
-            .collect();
+        let of_torture = TortureResults::warnings_of(measured.iter().chain([&alone]));
+        let warnings = of_torture.iter().cloned().chain(warnings);
+        let warnings = warnings.unique().collect();
         let report = TrustReport::new(&host, &scenario, loop_ns, warnings, cells, &tables);
         Ok((report, measured))
     }
@@ -195,8 +192,8 @@ impl ValidateArgs {
     }
 
     /// Sets the loop's own time, in nanoseconds, so that one thread with the lock [`FITTED_ON`] is
-    /// predicted as it is measured.
-    fn fit_loop(&self, scenario: &mut Scenario) -> Result<f64> {
+    /// predicted as it is measured. Returns that time and the measurement.
+    fn fit_loop(&self, scenario: &mut Scenario) -> Result<(f64, TortureResults)> {
         let lock = Contender::find(FITTED_ON)?;
         let measured = self.torture(&[lock], vec![1], Pin::Compact)?;
         let turn_ns = |rate: f64| 1e9 / rate;
@@ -207,7 +204,7 @@ impl ValidateArgs {
         let loop_ns = loop_ns.max(least);
         let key = "workload.loop_ns";
         scenario.set(key, loop_ns, "fitted on tas with one thread")?;
-        Ok(loop_ns)
+        Ok((loop_ns, measured))
     }
 
     /// Torture with a CPU for each thread, and with more threads than CPUs.
