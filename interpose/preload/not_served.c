@@ -5,16 +5,18 @@
  * Lockworks starts reports, if it has threads and no mutex was served. LOCKWORKS_OTHER_LOCKS tells
  * that process which other locks its program uses.
  *
- * LOCKWORKS_SERVED_FILE names an empty file. The first process that has threads and is served makes
- * it longer, so that the command knows.
+ * LOCKWORKS_SERVED_FILE names a file of one byte, by which the command knows whether a process that
+ * has threads was served. It is mapped at the start, so that no system call is needed later. A
+ * child by fork() counts as served if its parent was.
  */
 #define _GNU_SOURCE
-#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "choice.h"
@@ -47,8 +49,8 @@ void lw_count_left(const pthread_mutex_t *mutex)
 /* The notice of the command that has started this process; empty in all other processes. */
 static char lw_other_locks[256];
 
-/* Empty once the command is told. */
-static char lw_served_file[256];
+/* The byte of the file; NULL without one. */
+static lw_atomic(uint8_t) * lw_served_byte;
 
 /* As LOCKWORKS_VERBOSE says. At the exit, the environment may be another. */
 static bool lw_reports, lw_warns;
@@ -57,6 +59,19 @@ static void lw_not_served_fork_child(void)
 {
 	lw_other_locks[0] = '\0';
 	memset(&lw_not_served, 0, sizeof(lw_not_served));
+}
+
+/* The first byte of a file, in memory that is shared with other processes; NULL if it cannot be. */
+static void *lw_map_byte(const char *path)
+{
+	int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	void *byte = MAP_FAILED;
+
+	if (file >= 0) {
+		byte = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+		close(file);
+	}
+	return byte == MAP_FAILED ? NULL : byte;
 }
 
 __attribute__((constructor(102))) static void lw_not_served_start(void)
@@ -70,23 +85,17 @@ __attribute__((constructor(102))) static void lw_not_served_start(void)
 		/* The programs that this one starts are others. */
 		unsetenv("LOCKWORKS_OTHER_LOCKS");
 	}
-	text = secure_getenv("LOCKWORKS_SERVED_FILE");
-	if (text && strlen(text) < sizeof(lw_served_file))
-		strcpy(lw_served_file, text);
+	lw_served_byte = lw_map_byte(secure_getenv("LOCKWORKS_SERVED_FILE"));
+	/* Libraries that start before this one may have threads and mutexes. */
+	lw_tell_served();
 	pthread_atfork(NULL, NULL, lw_not_served_fork_child);
 }
 
 void lw_tell_served(void)
 {
-	int error = errno;
-
-	if (!lw_served_file[0] || !lw_load(&lw_choice.served, relaxed) ||
-	    !lw_load(&lw_not_served.has_threads, relaxed))
-		return;
-	/* Without the right to do so, nobody is told. */
-	(void)!truncate(lw_served_file, 1);
-	lw_served_file[0] = '\0';
-	errno = error;
+	if (lw_served_byte && lw_load(&lw_choice.served, relaxed) &&
+	    lw_load(&lw_not_served.has_threads, relaxed))
+		lw_store(lw_served_byte, 1, relaxed);
 }
 
 static uint64_t lw_all_left(void)

@@ -11,6 +11,7 @@ use itertools::Itertools;
 use lockworks_preload::compare::CompareArgs;
 use lockworks_profile::recording::RecordArgs;
 use lockworks_ui::figures::percent;
+use lockworks_ui::interruption;
 use lockworks_ui::output;
 use lockworks_ui::table::Table;
 use lockworks_ui::terminal::{self, prose};
@@ -97,6 +98,7 @@ fn option(name: &str, value: &Option<String>) -> impl Iterator<Item = OsString> 
 pub fn command(args: &PlanArgs) -> Result<ExitCode> {
     output::check_file(&args.output)?;
     let directory = tempfile::tempdir().context("cannot create a directory for data")?;
+    interruption::removes(directory.path());
     let [recorded, file] = ["recording.lw", "plan"].map(|name| directory.path().join(name));
     let mut words: Vec<OsString> = vec!["record".into(), "-o".into(), recorded.clone().into()];
     words.extend(option("--window", &args.window));

@@ -130,13 +130,21 @@ fn locks_that_serve_nothing_are_told_of_once() {
         #include <semaphore.h>\n\
         static sem_t sem;\n\
         static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;\n\
-        static void *wait(void *arg) { sem_wait(&sem); return arg; }\n\
+        static void *wait(void *locks) {\n\
+            sem_wait(&sem);\n\
+            if (locks)\n\
+                pthread_mutex_lock(&mutex);\n\
+            return 0;\n\
+        }\n\
         int main(int argc, char **argv) {\n\
+            int step = argc > 1 ? argv[1][0] : 0;\n\
             pthread_t thread;\n\
             sem_init(&sem, 0, 1);\n\
-            if (argc > 1)\n\
+            if (step == 'a' || step == 'b')\n\
                 pthread_mutex_lock(&mutex);\n\
-            pthread_create(&thread, 0, wait, 0);\n\
+            if (step == 'a')\n\
+                return 0;\n\
+            pthread_create(&thread, 0, wait, step == 'c' ? &sem : 0);\n\
             return pthread_join(thread, 0);\n\
         }\n";
     std::fs::write(&file, source).expect("a file");
@@ -155,18 +163,23 @@ fn locks_that_serve_nothing_are_told_of_once() {
     let [results, early] = said(&[program]);
     let told = "no lock of Lockworks served it; it uses semaphores";
     assert_eq!(results.matches(told).count(), 1, "{results}");
-    assert!(results.contains("nothing to compare"), "{results}");
-    let none = "No lock served a process with threads";
+    let none = "No lock served the program";
+    assert_eq!(results.matches(none).count(), 1, "{results}");
     assert_eq!(early.matches(none).count(), 1, "{early}");
 
     // A process without threads that locks a mutex does not count, such as a client of a server.
-    let [results, early] = said(&["sh", "-c", "sort /dev/null"]);
-    assert!(results.contains("nothing to compare"), "{results}");
-    assert_eq!(early.matches(none).count(), 1, "{early}");
-
-    let [results, early] = said(&["sh", "-c", &format!("{program} mutex")]);
-    assert!(!results.contains("nothing to compare"), "{results}");
-    assert_eq!(early, "");
+    let [results, early] = said(&[program, "alone"]);
+    assert!(results.contains(none) && early.contains(none), "{results}");
+    let [results, early] = said(&["sh", "-c", &format!("{program} before")]);
+    assert!(
+        !results.contains(none) && !early.contains(none),
+        "{results}"
+    );
+    let [results, early] = said(&[program, "created first"]);
+    assert!(
+        !results.contains(none) && !early.contains(none),
+        "{results}"
+    );
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub const LOCK: &str = "LOCKWORKS_LOCK";
 /// The environment variable that tells this library which other locks the program uses.
 pub const OTHER_LOCKS: &str = "LOCKWORKS_OTHER_LOCKS";
 
-/// The variable that names a file, which the first process makes longer that has threads and is served.
+/// The variable that names a file of one byte. A process that has threads and is served sets it.
 pub const SERVED_FILE: &str = "LOCKWORKS_SERVED_FILE";
 
 /// The bytes of a pthread mutex in which the lock must fit.

@@ -1,7 +1,9 @@
 //! Interruptions of the process, such as ^C. Before one ends the process, the work that was set is
-//! done, and files that are being written are completed.
+//! done, files that are being written are completed, and temporary ones are removed.
 
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Held while files are written that an interruption must not cut short.
@@ -9,6 +11,15 @@ static WRITING: Mutex<()> = Mutex::new(());
 
 /// The work to do before an interruption ends the process.
 static LAST: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+
+/// Files and directories that are removed before an interruption ends the process.
+static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Has a file or directory removed before an interruption ends the process. Its owner removes it otherwise.
+pub fn removes(path: &Path) {
+    let mut temporary = TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner);
+    temporary.push(path.to_owned());
+}
 
 /// Delays interruptions until the guard is dropped. A thread must not hold two guards.
 pub fn put_off() -> MutexGuard<'static, ()> {
@@ -28,5 +39,9 @@ pub fn exit_between_files(code: i32) -> ! {
         let _ = catch_unwind(AssertUnwindSafe(last));
     }
     let _whole = put_off();
+    let temporary = TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner);
+    for path in &*temporary {
+        let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
+    }
     std::process::exit(code)
 }

@@ -34,6 +34,7 @@ use lockworks_profile::recording::RecordArgs;
 use lockworks_sim::comparison::doubled;
 use lockworks_sweep::regret::{RegretArgs, RegretReport};
 use lockworks_torture::{Host, TortureResults};
+use lockworks_ui::interruption;
 use lockworks_ui::output;
 use lockworks_ui::plot::figure::Figure;
 use lockworks_ui::plot::page::{self, Heading};
@@ -111,6 +112,7 @@ pub fn command(args: &ReportArgs) -> Result<ExitCode> {
 
     let directory = tempfile::tempdir().context("cannot create a directory for data")?;
     let directory = directory.path();
+    interruption::removes(directory);
     let (answer, parts) = match &args.machine {
         _ if !args.program.is_empty() => args.for_program(directory)?,
         Some(machine) => args.for_machine(machine, directory)?,

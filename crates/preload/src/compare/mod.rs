@@ -31,7 +31,7 @@ use lockworks_ui::terminal;
 pub use report::ComparisonReport;
 use report::SERVED_NONE;
 pub use results::Comparison;
-use runs::{Contestant, Measure, RunOutcome, run};
+use runs::{Contestant, Measure, RunOutcome, ServedByte, run};
 
 /// Run a program under several locks and glibc in turns, and say which served it best.
 #[derive(clap::Args)]
@@ -199,6 +199,7 @@ impl CompareArgs {
         children::adopt().context("cannot wait for processes in the background")?;
         let contestants: Vec<Contestant> = lock(results).contestants().collect();
         let measure = lock(results).measure.clone();
+        let served = ServedByte::new()?;
         let mut slowest = None;
         let bar = progress_bar(contestants.len() * (self.warmup + self.rounds) as usize);
         for number in 0..self.warmup + self.rounds {
@@ -211,7 +212,7 @@ impl CompareArgs {
                     let limit = slowest
                         .filter(|_| !is_glibc)
                         .map(|slowest| self.limit(slowest));
-                    let outcome = run(program, library, contestant, &measure, limit)?;
+                    let outcome = run(program, library, &served, contestant, &measure, limit)?;
                     if let (true, RunOutcome::Ended(run)) = (is_glibc, &outcome) {
                         slowest = Some(slowest.unwrap_or_default().max(run.wall_s));
                     }
@@ -226,9 +227,11 @@ impl CompareArgs {
             }
             let mut results = lock(results);
             results.add_round(round, number >= self.warmup);
-            if number == 0 && results.served_none() {
+            if number == 0 && self.warmup + self.rounds > 1 && results.served_none() {
                 bar.suspend(|| {
-                    terminal::warn(&format!("{SERVED_NONE}; to end the rounds, interrupt (^C)"));
+                    terminal::warn(&format!(
+                        "the first round compared nothing. {SERVED_NONE} To end the others, interrupt (^C)."
+                    ));
                 });
             }
         }

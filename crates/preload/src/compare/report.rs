@@ -64,9 +64,8 @@ pub struct ContestantSummary<'a> {
     pub by_round: &'a [ProgramRun],
 }
 
-/// What is said where locks were not used.
-pub const SERVED_NONE: &str =
-    "No lock served a process with threads among those that the program starts itself";
+/// What is said if no lock served a process with threads.
+pub const SERVED_NONE: &str = "No lock served the program: neither it nor a program that it starts has threads and locks a pthread mutex.";
 
 /// The wall time of a run below which the program's start counts.
 const LEAST_SECONDS: f64 = 0.05;
@@ -105,8 +104,11 @@ impl ComparisonReport<'_> {
         text
     }
 
-    /// Why the runs cannot tell much, by those with glibc.
+    /// Why the runs cannot tell much: what ran, and how long with glibc.
     pub fn caution(&self) -> Option<&'static str> {
+        if self.served_none {
+            return Some(SERVED_NONE);
+        }
         let glibc = self.locks.first()?.by_round;
         let wall_s = median(&sorted(glibc.iter().map(|run| run.wall_s)))?;
         (wall_s < LEAST_SECONDS).then_some(
@@ -124,9 +126,6 @@ impl ComparisonReport<'_> {
         let sound = locks.iter().filter(|lock| lock.failed.is_none()).count();
         if sound == 0 {
             return "The program failed under every lock.".to_owned();
-        }
-        if self.served_none {
-            return format!("{SERVED_NONE}, so there is nothing to compare.");
         }
         if !those(Beside::Unknown).is_empty() {
             let needed = rounds_needed(locks.len());

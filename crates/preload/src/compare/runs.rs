@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::fs::{File, Permissions};
-use std::io::{Read, Seek};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use lockworks::LockType;
 use lockworks_programs::children::{self, Ending, Running};
-use lockworks_ui::terminal;
+use lockworks_ui::{interruption, terminal};
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use nix::unistd::Pid;
 use regex::Regex;
 use serde::Serialize;
+use tempfile::NamedTempFile;
 
 use crate::library::SERVED_FILE;
 use crate::plan::PLAN;
@@ -136,10 +137,39 @@ impl fmt::Display for Failure {
     }
 }
 
+/// The file of one byte that a process with threads sets if a lock of Lockworks serves it.
+pub struct ServedByte(NamedTempFile);
+
+impl ServedByte {
+    /// Makes the file.
+    pub fn new() -> Result<Self> {
+        let make = || {
+            let file = NamedTempFile::new()?;
+            interruption::removes(file.path());
+            // The process that is served may be of another user.
+            let all = Permissions::from_mode(0o666);
+            file.as_file().set_permissions(all)?;
+            file.as_file().set_len(1)?;
+            Ok::<_, io::Error>(file)
+        };
+        let file = make().context("cannot make a file to see whether the program is served")?;
+        Ok(Self(file))
+    }
+
+    /// Returns whether it was set, and clears it.
+    fn take(&self) -> io::Result<bool> {
+        let mut byte = [0];
+        self.0.as_file().read_exact_at(&mut byte, 0)?;
+        self.0.as_file().write_all_at(&[0], 0)?;
+        Ok(byte != [0])
+    }
+}
+
 /// Runs the program once, for `limit` at most.
 pub fn run(
     program: &Program,
     library: &Library,
+    served: &ServedByte,
     contestant: &Contestant,
     measure: &Measure,
     limit: Option<Duration>,
@@ -158,12 +188,7 @@ pub fn run(
             command
         }
     };
-    // A process of another user may be the one that is served.
-    let served = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o622))
-        .tempfile()
-        .context("cannot make a file to see whether the program is served")?;
-    command.env(SERVED_FILE, served.path());
+    command.env(SERVED_FILE, served.0.path());
     // A file does not fill up as a pipe does, and does not stay open as long as a child of the program.
     let mut capture = tempfile::tempfile().context("cannot keep the program's output")?;
     command.stdin(Stdio::null());
@@ -195,6 +220,7 @@ pub fn run(
 
     tracing::debug!(lock = contestant.name(), seconds = wall_s, %status, "run");
     let output = read(&mut capture)?;
+    let is_served = served.take()?;
     if !status.success() || given_up.is_some() {
         return Ok(RunOutcome::Failed(Failure {
             status,
@@ -220,7 +246,7 @@ pub fn run(
         system_s: seconds(Usage::system_time),
         voluntary_switches: times(Usage::voluntary_context_switches),
         involuntary_switches: times(Usage::involuntary_context_switches),
-        is_served: served.as_file().metadata()?.len() > 0,
+        is_served,
         warning: warning.map(str::to_owned),
     }))
 }
