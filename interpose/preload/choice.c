@@ -123,8 +123,8 @@ const struct lw_lock_type *lw_choose_lock(void)
 		if (unfit)
 			lw_user_report_ignored("LOCKWORKS_LOCK", name, why);
 		if (lw_verbose_is("1") && !plan)
-			lw_user_write_line("lockworks: '%s' serves process %d\n", type->name,
-					   (int)getpid());
+			lw_user_write_line("lockworks: '%s' serves process %d (%s)\n", type->name,
+					   (int)getpid(), program_invocation_short_name);
 	}
 	return type;
 }
