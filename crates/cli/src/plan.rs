@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use itertools::Itertools;
 use lockworks_preload::compare::CompareArgs;
 use lockworks_profile::recording::RecordArgs;
+use lockworks_programs::children::in_words;
 use lockworks_ui::figures::percent;
 use lockworks_ui::interruption;
 use lockworks_ui::output;
@@ -111,6 +112,7 @@ pub fn command(args: &PlanArgs) -> Result<ExitCode> {
     let compare: CompareArgs = args.about(words)?;
     let (_, status, _) = record.record(true)?;
     if !status.success() {
+        let status = in_words(status);
         eprintln!("lockworks: the program ended with {status} while it was recorded");
         return Ok(ExitCode::FAILURE);
     }

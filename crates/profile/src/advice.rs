@@ -8,6 +8,7 @@ use crate::hotspots::Hotspot;
 use crate::layout::What;
 use crate::places::Place;
 use crate::slow::Doing;
+use lockworks_preload::OtherLocks;
 use lockworks_ui::figures::{count, nanoseconds, percent};
 
 /// The least waiting for locks that is worth advice, as a share of one thread's time.
@@ -78,16 +79,31 @@ impl Advice {
         }
     }
 
-    /// This advice if not all was measured: these parts were not, so that they may be contended.
-    pub fn unless(self, unseen: &[String]) -> Self {
+    /// This advice if no pthread mutex and no rwlock was locked.
+    pub fn without_locks(self, others: &OtherLocks) -> Self {
+        Self {
+            text: format!(
+                "The program locked no pthread mutex and no rwlock, so no lock of Lockworks would serve it; {}.",
+                others.words()
+            ),
+            ..self
+        }
+    }
+
+    /// This advice if not all was measured: these parts were not, so that they may be contended. `has_locks`:
+    /// a lock was measured.
+    pub fn unless(self, unseen: &[String], has_locks: bool) -> Self {
         if self.rule != Rule::NotContended || unseen.is_empty() {
             return self;
         }
         Self {
             rule: Rule::NotMeasured,
             text: format!(
-                "Hardly contended, as far as it is measured: {}. Only a comparison \
-                 tells whether a lock would help.",
+                "{}: {}. Only a comparison tells whether a lock would help.",
+                match has_locks {
+                    true => "Hardly contended, as far as it is measured",
+                    false => "Nothing is known of its locks",
+                },
                 unseen.join("; ")
             ),
             locks: vec!["mutex"],

@@ -143,7 +143,7 @@ impl ProfileReport {
             .fold(0_u64, |sum, record| sum.saturating_add(record.spun_ns));
         let lost_contended = sum(|record| record.lost_contended);
         let unseen: Vec<String> = [
-            (unmeasured.processes() > 0).then(|| not_measured(&unmeasured)),
+            unmeasured.in_words(),
             is_worthwhile(spun_ns, wall).then(|| {
                 format!(
                     "{} waited for pthread spinlocks, which `lockworks run` serves, but whose places are not \
@@ -157,13 +157,18 @@ impl ProfileReport {
         .into_iter()
         .flatten()
         .collect();
-        let advice = advice.unless(&unseen);
         for record in records {
             for module in &record.modules {
                 let name = module.path.file_name().unwrap_or_default();
                 other_locks.add_library(&name.to_string_lossy());
             }
         }
+        let has_locks = !(mutexes.is_empty() && rwlocks.is_empty());
+        let advice = match has_locks {
+            true => advice,
+            false => advice.without_locks(&other_locks),
+        };
+        let advice = advice.unless(&unseen, has_locks);
         let command: Vec<String> = command
             .iter()
             .map(|word| word.to_string_lossy().into_owned())
@@ -234,18 +239,6 @@ impl ProfileReport {
         if let Some(signal) = &self.signal {
             text.push_str(&format!("The program was ended by {signal}.\n"));
         }
-        if self.locks().next().is_none() {
-            let others = self.other_locks.words();
-            text.push_str(&terminal::prose(&match self.advice.rule {
-                Rule::NotMeasured => {
-                    format!("No pthread mutex and no rwlock was measured; {others}.\n")
-                }
-                _ => format!(
-                    "The program locked no pthread mutex and no rwlock, so no lock of Lockworks would serve \
-                     it; {others}.\n"
-                ),
-            }));
-        }
         if !self.mutexes.is_empty() {
             let places = named_places(&self.places, self.depth);
             text.push_str(&self.table(["place", "mutexes"], places.take(top)));
@@ -305,16 +298,16 @@ impl ProfileReport {
                 those.join(", ")
             )));
         }
-        if self.unmeasured.processes() > 0 && self.advice.rule != Rule::NotMeasured {
-            let line = format!("{}.", not_measured(&self.unmeasured));
-            text.push_str(&format!("{}\n", terminal::prose(&line)));
+        if let (Some(line), true) = (
+            self.unmeasured.in_words(),
+            self.advice.rule != Rule::NotMeasured,
+        ) {
+            text.push_str(&format!("{}\n", terminal::prose(&format!("{line}."))));
         }
         for line in self.not_served() {
             text.push_str(&format!("{}\n", terminal::prose(&line)));
         }
-        if self.locks().next().is_some() || self.advice.rule == Rule::NotMeasured {
-            text.push_str(&format!("{}\n", terminal::prose(&self.advice.text)));
-        }
+        text.push_str(&format!("{}\n", terminal::prose(&self.advice.text)));
         if let Some(command) = &self.try_it {
             text.push_str(&format!("Try: {command}\n"));
         }
@@ -642,16 +635,6 @@ fn cells(counts: &Counts) -> [String; 6] {
 }
 
 /// The words for processes that were not measured.
-fn not_measured(unmeasured: &Unmeasured) -> String {
-    let reasons = unmeasured
-        .reasons()
-        .map(|(reason, processes)| match processes {
-            1 => format!("1 process is not measured, {reason}"),
-            n => format!("{n} processes are not measured, {reason}"),
-        });
-    reasons.format("; ").to_string()
-}
-
 /// A table of what holders did while threads waited long. A place has a line for each cause.
 fn slow_table<'a>(rows: impl Iterator<Item = &'a Hotspot>) -> String {
     let mut table = Table::new(&[

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use itertools::Itertools;
 use nix::errno::Errno;
 use serde::Serialize;
 
@@ -32,9 +33,16 @@ impl Unmeasured {
         self.reasons.values().sum()
     }
 
-    /// The number of processes for each reason.
-    pub fn reasons(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.reasons.iter().map(|(reason, n)| (reason.as_str(), *n))
+    /// Those processes in words. None: all were measured.
+    pub fn in_words(&self) -> Option<String> {
+        let reasons = self
+            .reasons
+            .iter()
+            .map(|(reason, processes)| match processes {
+                1 => format!("1 process is not measured, {reason}"),
+                n => format!("{n} processes are not measured, {reason}"),
+            });
+        (!self.reasons.is_empty()).then(|| reasons.format("; ").to_string())
     }
 }
 

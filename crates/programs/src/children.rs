@@ -320,6 +320,11 @@ pub fn stop_all() {
     }
 }
 
+/// How a process ended, for a sentence: "exit status 1" or "signal 11 (SIGSEGV)".
+pub fn in_words(status: ExitStatus) -> String {
+    status.to_string().replacen(": ", " ", 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

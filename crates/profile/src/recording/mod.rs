@@ -11,6 +11,7 @@ use std::process::{ExitCode, ExitStatus};
 use anyhow::{Result, ensure};
 use itertools::Itertools;
 use lockworks_machine::ticks::Load;
+use lockworks_programs::children::in_words;
 use lockworks_ui::figures::{counted, percent};
 use lockworks_ui::output;
 use lockworks_ui::progress::{self, measure_with_progress};
@@ -112,8 +113,12 @@ impl RecordArgs {
         recording.other_cpus = others.unwrap_or(0.0) * recording.cpus as f64;
         ensure!(
             recording.has_locks(),
-            "no mutex or rwlock was locked while the program was recorded, which ended with {}; nothing is written",
-            measured.status
+            "no mutex or rwlock was locked while the program was recorded, which ended with {}; nothing is written{}",
+            in_words(measured.status),
+            measured
+                .unmeasured
+                .in_words()
+                .map_or_else(String::new, |why| format!("; {why}")),
         );
         match measure_with_progress() {
             Ok(measured) => recording.machine = Some(measured.machine.to_toml()),
