@@ -42,9 +42,10 @@ pub fn for_program(program: &[OsString], compared: Option<&ComparisonReport>) ->
         let failed = "The comparison failed, so no lock can be named.".to_owned();
         return heading(title, failed, String::new(), "");
     };
-    let verdict = match report.best {
-        Some(_) => report.verdict.clone(),
-        None => format!("Keep glibc's mutex. {}", report.verdict),
+    let verdict = match (report.best, report.not_served()) {
+        (_, Some(why)) => format!("No lock can be recommended. {why}"),
+        (Some(_), _) => report.verdict.clone(),
+        (None, _) => format!("Keep glibc's mutex. {}", report.verdict),
     };
     let how_sure = format!(
         "Each lock ran {} times, in turns; a difference counts if its 95 % interval excludes 1.",
@@ -76,23 +77,23 @@ pub fn for_this_machine(host: &Host, loads: &Loads, validated: Option<&TrustRepo
                 percent(glibc.worst.0)
             )
         });
-    let what = format!(
-        "If you take one lock, take {}: its throughput is {:.0} % of the best lock's for programs, in geometric mean \
-         over all loads and numbers of threads, and {:.0} % at worst ({place}).{glibc}",
-        taken.lock,
-        percent(taken.mean),
-        percent(*share),
-    );
     let disturbed = match loads.were_disturbed() {
         true => {
             " Other work ran meanwhile, so no figure here speaks against the mutex: measure again on an idle machine."
         }
         false => "",
     };
+    let what = format!(
+        "If you take one lock, take {}.{disturbed} Its throughput is {:.0} % of the best lock's for programs, in geometric mean \
+         over all loads and numbers of threads, and {:.0} % at worst ({place}).{glibc}",
+        taken.lock,
+        percent(taken.mean),
+        percent(*share),
+    );
     let [low, high] = [f64::min, f64::max].map(|of| taken.by_round.iter().copied().reduce(of));
     let how_sure = format!(
         "Measured under {} loads of two counters under one lock; in single rounds it was {:.0} to {:.0} %. Another \
-         lock is named instead of the mutex only if it is better by more than 5 % in every round.{disturbed} What your program \
+         lock is named instead of the mutex only if it is better by more than 5 % in every round. What your program \
          does with its locks is more than these: `lockworks report -- PROGRAM`. {}",
         loads.measured.len(),
         percent(low.unwrap_or(taken.mean)),

@@ -90,7 +90,7 @@ impl<'a> Evidence<'a> {
         tracing::info!(part = what, "begins");
         let (results, data, failure) = match self.parse(command).and_then(run) {
             Ok((results, text, failure)) => (Some(results), Some((file.to_owned(), text)), failure),
-            Err(error) => (None, None, Some(last_line(&error))),
+            Err(error) => (None, None, Some(first_line(&error))),
         };
         let command = self.shown(command);
         let figures = results.as_ref().map(|results| results.figures(&command));
@@ -132,9 +132,13 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// The last line of an error's message.
-fn last_line(error: &Error) -> String {
+/// The first line of an error's message, without the words that announce what a program has printed.
+fn first_line(error: &Error) -> String {
     let text = format!("{error:#}");
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines.next_back().unwrap_or_default().to_owned()
+    let first = lines.next().unwrap_or_default();
+    first
+        .split_once("; it printed:")
+        .map_or(first, |(why, _)| why)
+        .to_owned()
 }

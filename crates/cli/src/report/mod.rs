@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use itertools::Itertools;
 use lockworks::LockType;
 use lockworks_experiments::Reproduction;
@@ -31,6 +31,7 @@ use lockworks_preload::Program;
 use lockworks_preload::compare::{CompareArgs, Comparison};
 use lockworks_profile::ProfileArgs;
 use lockworks_profile::recording::RecordArgs;
+use lockworks_programs::children::in_words;
 use lockworks_sim::comparison::doubled;
 use lockworks_sweep::regret::{RegretArgs, RegretReport};
 use lockworks_torture::{Host, TortureResults};
@@ -203,7 +204,8 @@ impl ReportArgs {
             |mut args: ProfileArgs| {
                 args.is_part = true;
                 let (report, _, status) = args.profile()?;
-                let failure = (!status.success()).then(|| format!("it ended with {status}"));
+                let failure =
+                    (!status.success()).then(|| format!("it ended with {}", in_words(status)));
                 found(report, failure)
             },
         );
@@ -225,15 +227,20 @@ impl ReportArgs {
         let command = format!("record -o {file} --window 5 --");
         let recording = "recording its locks";
         // Of a program without locks there is nothing to replay, which is no failure.
+        let mut refused = None;
         evidence.add("recording.json", recording, &command, |args: RecordArgs| {
             let summary = args.record(true).map(|(recording, ..)| recording.summary());
-            let refused = summary.as_ref().err().map(ToString::to_string);
-            let json = output::json(&(summary.ok(), refused))?;
+            refused = summary.as_ref().err().map(ToString::to_string);
+            let json = output::json(&(summary.ok(), &refused))?;
             Ok(((), json, None))
         });
+        let recorded = |opened: Result<Opened>| match &refused {
+            Some(why) => Err(anyhow!(why.clone())),
+            None => opened,
+        };
         let choosing = "choosing a lock for each mutex";
         evidence.add("plan.json", choosing, "plan --", |_: PlanArgs| {
-            replayed(Opened::of(&path, None, None), Opened::choose)
+            replayed(recorded(Opened::of(&path, None, None)), Opened::choose)
         });
         let machine = self.machine.as_deref().unwrap_or(BIGGER);
         let cpus = Machine::find(machine)?.cpus();
@@ -244,7 +251,7 @@ impl ReportArgs {
         );
         let replaying = "replaying the program on a bigger machine";
         evidence.add("replayed.json", replaying, &command, |args: ReplayArgs| {
-            replayed(args.open(), |opened| args.results(opened))
+            replayed(recorded(args.open()), |opened| args.results(opened))
         });
         let report = compared.as_ref().map(Comparison::report);
         let answer = answer::for_program(&self.program, report.as_ref());

@@ -104,9 +104,23 @@ impl ComparisonReport<'_> {
         text
     }
 
+    /// Why no lock served the program. None: one did.
+    pub fn not_served(&self) -> Option<String> {
+        let warnings = self.locks.iter().filter_map(|lock| lock.warning);
+        let sentence = |text: &str| {
+            let text = text.trim_start_matches("lockworks: warning: ");
+            let (first, rest) = text.split_at(1);
+            format!("{}{rest}.", first.to_uppercase())
+        };
+        let why = warnings.map(sentence).next();
+        self.served_none
+            .then(|| why.unwrap_or_else(|| SERVED_NONE.to_owned()))
+    }
+
     /// Why the runs cannot tell much: what ran, and how long with glibc.
     pub fn caution(&self) -> Option<&'static str> {
-        if self.served_none {
+        let is_told = self.locks.iter().any(|lock| lock.warning.is_some());
+        if self.served_none && !is_told {
             return Some(SERVED_NONE);
         }
         let glibc = self.locks.first()?.by_round;

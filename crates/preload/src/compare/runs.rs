@@ -152,7 +152,8 @@ impl ServedByte {
             file.as_file().set_len(1)?;
             Ok::<_, io::Error>(file)
         };
-        let file = make().context("cannot make a file to see whether the program is served")?;
+        let file = make()
+            .context("cannot make a temporary file; set TMPDIR to a directory with some room")?;
         Ok(Self(file))
     }
 
