@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -209,7 +209,8 @@ pub fn run(
     };
     // A program that puts itself into the background has not ended yet.
     let is_late = || !status.success() || limit.is_some_and(|limit| begin.elapsed() > limit);
-    let left = children::wait_for_left(say_once, is_late);
+    let ended = Instant::now();
+    let left = children::wait_for_left(|left| say_once(left, ended), is_late);
     if let Some(warning) = left.warning() {
         terminal::warn(&warning);
     }
@@ -252,12 +253,10 @@ pub fn run(
     }))
 }
 
-/// Says once what is waited for, unless that ends soon.
-fn say_once(left: &[Pid]) {
-    static SINCE: Mutex<Option<Instant>> = Mutex::new(None);
+/// Says once, in all runs, what is waited for since the program has ended, unless that ends soon.
+fn say_once(left: &[Pid], ended: Instant) {
     static SAID: Once = Once::new();
-    let mut since = SINCE.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_long = since.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(10);
+    let is_long = ended.elapsed() > Duration::from_secs(10);
     if let (Some(first), true) = (left.first(), is_long) {
         SAID.call_once(|| {
             terminal::warn(&format!(
