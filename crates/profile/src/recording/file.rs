@@ -311,7 +311,8 @@ impl Recording {
         let mut locks: BTreeMap<u32, Lock> = BTreeMap::new();
         let (mut away_ns, mut life_ns) = (0, 0);
         for (_, steps) in self.by_thread() {
-            away_ns += steps.iter().map(|step| step.away_ns).sum::<u64>();
+            // That of the first step is before it.
+            away_ns += steps.iter().skip(1).map(|step| step.away_ns).sum::<u64>();
             life_ns += match steps {
                 [first, .., last] => last.ns - first.ns,
                 _ => 0,
@@ -412,7 +413,7 @@ mod tests {
             places: vec!["main".to_owned(), "run".to_owned()],
             sites: Sites::default(),
             steps: vec![
-                step(0, Kind::Begins, 0),
+                step(0, Kind::Begins, 4800),
                 step(100, Kind::Acquires, 0),
                 step(50, Kind::Waits, 0),
                 step(450, Kind::Acquires, 320),

@@ -5,6 +5,7 @@ mod sites;
 mod steps;
 
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 
@@ -149,6 +150,9 @@ pub fn command(args: &RecordArgs) -> Result<ExitCode> {
             bytes as f64 / 1e6,
         )),
     })?;
+    if status.signal().is_some() {
+        terminal::warn(&format!("the program was ended by {}", in_words(status)));
+    }
     Ok(exit_code(status))
 }
 
