@@ -84,8 +84,8 @@ pub fn for_this_machine(host: &Host, loads: &Loads, validated: Option<&TrustRepo
         false => "",
     };
     let what = format!(
-        "If you take one lock, take {}.{disturbed} Its throughput is {:.0} % of the best lock's for programs, in geometric mean \
-         over all loads and numbers of threads, and {:.0} % at worst ({place}).{glibc}",
+        "If you take one lock, take {}.{disturbed} Its throughput is {:.0} % of the best lock's for programs, in \
+         geometric mean over all loads and numbers of threads, and {:.0} % at worst ({place}).{glibc}",
         taken.lock,
         percent(taken.mean),
         percent(*share),

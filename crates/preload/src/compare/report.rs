@@ -65,7 +65,8 @@ pub struct ContestantSummary<'a> {
 }
 
 /// What is said if no lock served a process with threads.
-pub const SERVED_NONE: &str = "No lock served the program: neither it nor a program that it starts has threads and locks a pthread mutex.";
+pub const SERVED_NONE: &str = "No lock served the program: neither it nor a program that it starts has \
+                               threads and locks a pthread mutex.";
 
 /// The wall time of a run below which the program's start counts.
 const LEAST_SECONDS: f64 = 0.05;
@@ -106,21 +107,26 @@ impl ComparisonReport<'_> {
 
     /// Why no lock served the program. None: one did.
     pub fn not_served(&self) -> Option<String> {
-        let warnings = self.locks.iter().filter_map(|lock| lock.warning);
-        let sentence = |text: &str| {
-            let text = text.trim_start_matches("lockworks: warning: ");
-            let (first, rest) = text.split_at(1);
-            format!("{}{rest}.", first.to_uppercase())
-        };
-        let why = warnings.map(sentence).next();
-        self.served_none
-            .then(|| why.unwrap_or_else(|| SERVED_NONE.to_owned()))
+        let why = self.warned().next().map_or_else(
+            || SERVED_NONE.to_owned(),
+            |text| {
+                let mut chars = text.chars();
+                let first = chars.next().into_iter().flat_map(char::to_uppercase);
+                format!("{}{}.", first.collect::<String>(), chars.as_str())
+            },
+        );
+        self.served_none.then_some(why)
+    }
+
+    /// What the preload library warns of.
+    fn warned(&self) -> impl Iterator<Item = &str> {
+        let lines = self.locks.iter().filter_map(|lock| lock.warning);
+        lines.filter_map(|line| line.strip_prefix("lockworks: warning: "))
     }
 
     /// Why the runs cannot tell much: what ran, and how long with glibc.
     pub fn caution(&self) -> Option<&'static str> {
-        let is_told = self.locks.iter().any(|lock| lock.warning.is_some());
-        if self.served_none && !is_told {
+        if self.served_none && self.warned().next().is_none() {
             return Some(SERVED_NONE);
         }
         let glibc = self.locks.first()?.by_round;
