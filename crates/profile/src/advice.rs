@@ -9,7 +9,7 @@ use crate::layout::What;
 use crate::places::Place;
 use crate::slow::Doing;
 use lockworks_preload::OtherLocks;
-use lockworks_ui::figures::{count, nanoseconds, percent};
+use lockworks_ui::figures::{count, nanoseconds, percent, share_of};
 
 /// The least waiting for locks that is worth advice, as a share of one thread's time.
 const WORTHWHILE: f64 = 0.01;
@@ -237,10 +237,10 @@ impl Advice {
         let others = counts.from_same_node + counts.from_other_node;
         let remote = counts.from_other_node as f64 / others.max(1) as f64;
         let figures = format!(
-            "{waited}; the hottest is held for {} at a time, {:.1} % contended, by {} threads on {cpus} \
+            "{waited}; the hottest is held for {} at a time, {} contended, by {} threads on {cpus} \
              CPUs",
             nanoseconds(held),
-            100.0 * hot.contended_share(),
+            share_of(counts.contended, counts.acquisitions),
             hot.threads
         );
         let mostly_slow = hot.slow.waited_ns >= counts.waited_ns / 2;

@@ -22,7 +22,7 @@ use crate::record::{Counts, LEFT_TO_GLIBC, Record};
 use crate::slow::Cause;
 use crate::unmeasured::Unmeasured;
 use lockworks_preload::{LIBRARY, Library, OtherLocks};
-use lockworks_ui::figures::{self, count, counted, nanoseconds, or_dash};
+use lockworks_ui::figures::{self, count, counted, nanoseconds, or_dash, share_of};
 use lockworks_ui::plot::figure::{Bar, Chart, Data, Draw, Figure};
 use lockworks_ui::table::Table;
 use lockworks_ui::terminal;
@@ -446,11 +446,11 @@ impl ProfileReport {
                 waited_max,
                 held,
                 held_max,
-                percent(counts.from_same_thread, from),
-                percent(counts.from_same_node, from),
+                share_of(counts.from_same_thread, from),
+                share_of(counts.from_same_node, from),
                 match self.nodes {
                     0 | 1 => "-".to_owned(),
-                    _ => percent(counts.from_other_node, from),
+                    _ => share_of(counts.from_other_node, from),
                 },
             ]
         }));
@@ -617,16 +617,12 @@ fn waits(id: &str, title: &str, text: String, command: &str, bars: Vec<Bar>, dat
     }
 }
 
-fn percent(n: u64, of: u64) -> String {
-    format!("{:.1} %", 100.0 * n as f64 / of.max(1) as f64)
-}
-
 /// The cells of counts: locked, contended, waited, longest, held, longest.
 fn cells(counts: &Counts) -> [String; 6] {
     let times = counts.acquisitions.max(1);
     [
         count(counts.acquisitions),
-        percent(counts.contended, times),
+        share_of(counts.contended, times),
         nanoseconds(counts.waited_ns),
         nanoseconds(counts.waited_max_ns),
         nanoseconds(counts.held_ns / times),

@@ -46,6 +46,14 @@ pub fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
+/// A share of a number in percent, with a digit: 12.3 %. Few are not none: < 0.1 %.
+pub fn share_of(n: u64, of: u64) -> String {
+    match 100.0 * n as f64 / of.max(1) as f64 {
+        share if n > 0 && share < 0.05 => "< 0.1 %".to_owned(),
+        share => format!("{share:.1} %"),
+    }
+}
+
 /// A number and its noun, in the plural unless the number is 1: 1 CPU, 2 CPUs.
 pub fn counted(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
