@@ -166,7 +166,8 @@ def test_profile(tmp_path: Path) -> None:
     found = slices(trace)
     assert found["holds"] == 201
     assert 0 < found["waits"] <= 200
-    assert sum("/thread " in track for track in tracks(trace)) == 3
+    threads = [track for track in tracks(trace) if "/thread " in track]
+    assert [thread.rsplit("/")[-1] for thread in threads] == ["thread 1", "thread 2", "thread 3"]
     details = {
         one.string_value
         for packet in trace.packet
