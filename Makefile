@@ -131,6 +131,7 @@ setup:
 
 setup-compiles: setup
 	@scripts/setup.sh compiles
+
 setup-kernel: setup
 	@scripts/setup.sh kernel
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # Test whether the tools are installed; with "compiles", "kernel", "programs", "cross", "deb", "rpm", "recipes",
-# "roots" or "container", also those that only these tests need. As root, install the missing ones from Debian, and say so first.
+# "roots" or "container", also those that only these tests need. As root, install the missing ones from Debian, and
+# say so first.
 # "crate VERSION" installs this version of Rust by rustup, beside that of the machine.
 set -euo pipefail
 

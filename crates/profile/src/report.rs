@@ -630,7 +630,6 @@ fn cells(counts: &Counts) -> [String; 6] {
     ]
 }
 
-/// The words for processes that were not measured.
 /// A table of what holders did while threads waited long. A place has a line for each cause.
 fn slow_table<'a>(rows: impl Iterator<Item = &'a Hotspot>) -> String {
     let mut table = Table::new(&[

@@ -29,6 +29,7 @@ impl Unmeasured {
     }
 
     /// The number of processes.
+    #[cfg(test)]
     pub fn processes(&self) -> u64 {
         self.reasons.values().sum()
     }
