@@ -1,12 +1,14 @@
 //! Builds a kernel and its modules from a source tree.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::fs::{self, File, Metadata};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
 use lockworks_programs::children::{self, Ending, Running};
+use walkdir::WalkDir;
 
 use crate::arch::Arch;
 use crate::cache::{Cache, Progress};
@@ -127,6 +129,19 @@ pub fn build(tree: &Tree, target: Target, cache: &Cache, progress: Progress) -> 
     if !statistics {
         name.push_str("-uncounted");
     }
+    let built = |directory: PathBuf, lock| {
+        let release = directory.join("include/config/kernel.release");
+        let release = fs::read_to_string(&release).attempt_on("read", &release)?;
+        Ok(Built {
+            directory,
+            release: release.trim().to_owned(),
+            version: tree.version,
+            arch,
+            compiler,
+            variant,
+            unchanged: Some(lock),
+        })
+    };
     let lock = cache.lock(&name, progress)?;
     let directory = cache.path(&name);
     fs::create_dir_all(&directory).attempt_on("make the directory", &directory)?;
@@ -138,8 +153,17 @@ pub fn build(tree: &Tree, target: Target, cache: &Cache, progress: Progress) -> 
         run(command, &log, &mut log_file, progress)
     };
 
-    progress("configuring");
     let requested = config::requested(arch, tree.version, variant, statistics);
+    let record = Record::new(
+        &directory,
+        format!("{requested}{}", compiler.versions(arch)),
+    );
+    let products = [arch.image(), ".config", "modules.order"].map(|name| directory.join(name));
+    if record.holds(&tree.path, &products) {
+        return built(directory, lock);
+    }
+    record.begin()?;
+    progress("configuring");
     let request = directory.join("requested.config");
     fs::write(&request, &requested).attempt_on("write", &request)?;
     let allconfig = format!("KCONFIG_ALLCONFIG={}", request.display());
@@ -151,17 +175,65 @@ pub fn build(tree: &Tree, target: Target, cache: &Cache, progress: Progress) -> 
     let jobs = thread::available_parallelism().map_or(1, usize::from);
     let image = arch.image().rsplit('/').next().unwrap_or_default();
     make(&[&format!("-j{jobs}"), image, "modules"])?;
-    let release = directory.join("include/config/kernel.release");
-    let release = fs::read_to_string(&release).attempt_on("read", &release)?;
-    Ok(Built {
-        directory,
-        release: release.trim().to_owned(),
-        version: tree.version,
-        arch,
-        compiler,
-        variant,
-        unchanged: Some(lock),
-    })
+    record.end()?;
+    built(directory, lock)
+}
+
+/// The record of a complete build: what it is made of beside its tree, in a file whose content is as old
+/// as the build's beginning and whose name is as old as its end. It spares make's look at every rule,
+/// which takes longer than many guests run.
+struct Record {
+    made_of: String,
+    path: PathBuf,
+    /// What becomes the record.
+    next: PathBuf,
+}
+
+impl Record {
+    fn new(directory: &Path, made_of: String) -> Self {
+        Self {
+            made_of,
+            path: directory.join("made-of"),
+            next: directory.join("made-of.part"),
+        }
+    }
+
+    /// Whether these products are of the tree as it is. Changes are told by the times of inodes, which
+    /// no program sets; a file that went is a change of its directory.
+    fn holds(&self, tree: &Path, products: &[PathBuf]) -> bool {
+        let changed = |found: &Metadata| (found.ctime(), found.ctime_nsec());
+        let Ok(record) = fs::metadata(&self.path) else {
+            return false;
+        };
+        let (begin, end) = ((record.mtime(), record.mtime_nsec()), changed(&record));
+        let mut files = WalkDir::new(tree)
+            .into_iter()
+            .filter_entry(|entry| entry.file_name() != ".git");
+        fs::read_to_string(&self.path).is_ok_and(|made_of| made_of == self.made_of)
+            && products
+                .iter()
+                .all(|product| fs::metadata(product).is_ok_and(|found| changed(&found) <= end))
+            && files.all(|file| {
+                let found = file.and_then(|file| file.metadata());
+                found.is_ok_and(|found| changed(&found) < begin)
+            })
+    }
+
+    /// Notes that a build begins. What changes while make runs may be in it or not.
+    fn begin(&self) -> Result<()> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).attempt_on("remove", &self.path);
+            }
+            _ => {}
+        }
+        fs::write(&self.next, &self.made_of).attempt_on("write", &self.next)
+    }
+
+    /// Notes that the build is complete.
+    fn end(&self) -> Result<()> {
+        fs::rename(&self.next, &self.path).attempt_on("rename", &self.next)
+    }
 }
 
 /// The command that makes something of a tree in a build directory. `arguments` choose compiler and
@@ -243,6 +315,8 @@ const ERRORS: [&str; 4] = ["error:", "Error ", "undefined reference", "*** "];
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, SystemTime};
+
     use super::*;
     use crate::cache::RUNS;
 
@@ -272,6 +346,53 @@ mod tests {
             cache.new_run().unwrap();
         }
         assert!(copy.image().exists());
+    }
+
+    /// The times of changes have the grain of the kernel's clock, so each change waits for its next tick.
+    #[test]
+    fn a_record_holds_until_something_changes() {
+        let tick = || thread::sleep(Duration::from_millis(20));
+        let [tree, directory] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let (tree, directory) = (tree.path(), directory.path());
+        let source = tree.join("kernel/lock.c");
+        let image = directory.join("image");
+        let products = [image.clone()];
+        fs::create_dir_all(tree.join("kernel")).unwrap();
+        fs::create_dir_all(tree.join(".git")).unwrap();
+        fs::write(&source, "1").unwrap();
+        let record = Record::new(directory, "gcc 12".to_owned());
+        let make = || {
+            tick();
+            record.begin().unwrap();
+            assert!(!record.holds(tree, &products));
+            fs::write(&image, "an image").unwrap();
+            tick();
+            record.end().unwrap();
+            assert!(record.holds(tree, &products));
+            tick();
+        };
+        assert!(!record.holds(tree, &products));
+        make();
+        assert!(!Record::new(directory, "gcc 13".to_owned()).holds(tree, &products));
+        fs::write(tree.join(".git/index"), "a commit changes no file").unwrap();
+        assert!(record.holds(tree, &products));
+        let changes: [&dyn Fn(); 5] = [
+            // An older file in place of another, as `cp -a` and `mv` leave it.
+            &|| {
+                fs::write(&source, "2").unwrap();
+                let old = File::options().write(true).open(&source).unwrap();
+                old.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+            },
+            &|| fs::write(tree.join("kernel/new.c"), "").unwrap(),
+            &|| fs::remove_file(tree.join("kernel/new.c")).unwrap(),
+            &|| fs::write(&image, "another image").unwrap(),
+            &|| fs::remove_file(&image).unwrap(),
+        ];
+        for change in changes {
+            change();
+            assert!(!record.holds(tree, &products));
+            make();
+        }
     }
 
     #[test]

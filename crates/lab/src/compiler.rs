@@ -1,6 +1,7 @@
 //! The compilers that kernels are built with.
 
 use std::fmt;
+use std::process::Command;
 
 use crate::arch::Arch;
 use crate::tools::{Tool, program};
@@ -37,6 +38,20 @@ impl Compiler {
             (Self::Clang, Arch::X86_64) => &[LLVM],
             (Self::Clang, Arch::Arm64) => &["ARCH=arm64", LLVM],
         }
+    }
+
+    /// The versions of the compiler and the linker, in their own words.
+    pub(crate) fn versions(self, arch: Arch) -> String {
+        let programs = match (self, arch) {
+            (Self::Gcc, Arch::X86_64) => ["gcc", "ld"],
+            (Self::Gcc, Arch::Arm64) => ["aarch64-linux-gnu-gcc", "aarch64-linux-gnu-ld"],
+            (Self::Clang, _) => ["clang-19", "ld.lld-19"],
+        };
+        let version = |program: &str| {
+            let said = Command::new(program).arg("--version").output();
+            said.map_or_else(|_| Vec::new(), |said| said.stdout)
+        };
+        String::from_utf8_lossy(&programs.map(version).concat()).into_owned()
     }
 
     /// The tools that compiling for an architecture needs.
