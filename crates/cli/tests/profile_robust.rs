@@ -194,16 +194,18 @@ static void *lock_hot_within(void *arg)
 	return arg;
 }
 
-/* Holds the mutex while there are no events, and lets another thread on after that. */
+/* Holds the mutex while there are no events, and lets another thread on after that, again and again. */
 static void wait_for_events(int has_work)
 {
-	pthread_t thread;
+	for (int i = 0; i < 5; i++) {
+		pthread_t thread;
 
-	pthread_mutex_lock(&mutex);
-	pthread_create(&thread, NULL, has_work ? lock_hot_within : lock_once, NULL);
-	poll(NULL, 0, 200);
-	pthread_mutex_unlock(&mutex);
-	pthread_join(thread, NULL);
+		pthread_mutex_lock(&mutex);
+		pthread_create(&thread, NULL, has_work ? lock_hot_within : lock_once, NULL);
+		poll(NULL, 0, 100);
+		pthread_mutex_unlock(&mutex);
+		pthread_join(thread, NULL);
+	}
 }
 
 static void *contend(void *arg)

@@ -151,10 +151,18 @@ pub fn hotspots<K: Ord>(sightings: &[Sighting], key: impl Fn(&Sighting) -> K) ->
 /// Hold time up to which a thread does nothing while it holds a lock, in nanoseconds.
 const NOTHING: u64 = 1000;
 
+/// The mean hold time in nanoseconds, without the longest one: in that the holder may have lost its CPU.
+fn usual_hold(counts: &Counts) -> u64 {
+    match counts.acquisitions {
+        0 | 1 => counts.held_ns,
+        more => counts.held_ns.saturating_sub(counts.held_max_ns) / (more - 1),
+    }
+}
+
 /// The time for which threads waited at a site for holders that mostly waited for events, only to release the
 /// lock again: the holder lets them on when there is work.
 fn idle_ns(site: &Site, slow: &SlowWaits) -> u64 {
-    if site.counts.held_ns / site.counts.acquisitions.max(1) > NOTHING {
+    if usual_hold(&site.counts) > NOTHING {
         return 0;
     }
     let causes = slow.causes.iter();
