@@ -127,8 +127,10 @@
 
 /* ...for this number of polls: a hand-over to another node takes longer. */
 #define LW_MUTEX_LINGER 64
+#ifndef LW_MUTEX_OPEN_WAIT
 /* Polls of an arriving thread before it queues behind a head that does not run... */
 #define LW_MUTEX_OPEN_WAIT 500
+#endif
 /* ...and of one that has PENDING, before the next may have it. */
 #define LW_MUTEX_OPEN_POLLS 100
 /* Polls for which a free mutex is left to a waiter that polls: after that, it may not run. */

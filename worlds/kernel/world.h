@@ -94,6 +94,12 @@
 #define lw_release_is_split() false
 /* Waiters of the mutex park if a guest has chosen that. Waiters of pv always may. */
 #define lw_waiters_park() (guest_spinlock == GUEST_SPINLOCK_PV_MUTEX)
+/*
+ * A head that was kicked gets a CPU only when the host gives its virtual CPU one. Arrivals that
+ * queued behind it meanwhile would halt, one after the other, until CPUs idle. So they poll for
+ * some slices.
+ */
+#define LW_MUTEX_OPEN_WAIT (1u << 20)
 /* A halted CPU is kicked by its number, which readers do not know. */
 #define lw_writers_park() false
 
