@@ -148,18 +148,20 @@ static inline void lw_unfair_count_steal(uint32_t place)
 /*
  * Poll our node, and the lock now and then: HEAD, ACQUIRED (stolen, still queued) or LONGER.
  *
- * Where waiters only spin, one that is far back may be the only thread that runs, and the lock be
- * free. So it polls the lock often enough to see that within its time slice.
+ * Where waiters only spin, those before us may have no CPU. So a waiter polls the lock often at
+ * first, then half as often each time, down to what its place has. Even that is often enough to see
+ * a free lock within its time slice.
  */
 static enum lw_wait_outcome lw_unfair_spin(union lw_word *lock, struct lw_node *node)
 {
 	bool ends = lw_unfair_waking() != LW_WAKE_NOBODY; /* to park, or at the wait limit */
-	uint32_t left = (uint32_t)lw_tunable(unfair_spin);
+	uint32_t left = (uint32_t)lw_tunable(unfair_spin), looks = 0;
 
 	do {
 		struct lw_node *prev = lw_load(&node->prev, relaxed);
 		uint32_t place = lw_hint(&prev->place, LW_UNFAIR_PLACES(ends)) + 1;
-		uint32_t polls = (uint32_t)LW_UNFAIR_CHECK << place;
+		uint32_t doublings = ends || looks > place ? place : looks++;
+		uint32_t polls = (uint32_t)LW_UNFAIR_CHECK << doublings;
 
 		if (ends && polls > left)
 			polls = left;
