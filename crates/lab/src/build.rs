@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use lockworks_programs::children::{self, Ending, Running};
-use walkdir::WalkDir;
+use walkdir::{DirEntry, WalkDir};
 
 use crate::arch::Arch;
 use crate::cache::{Cache, Progress};
@@ -74,15 +74,20 @@ impl Built {
 
     /// The paths of the modules.
     pub fn modules(&self) -> Result<Vec<PathBuf>> {
-        let order = self.directory.join("modules.order");
-        let text = fs::read_to_string(&order).attempt_on("read", &order)?;
-        let module = |line| self.directory.join(Path::new(line).with_extension("ko"));
-        Ok(text.lines().map(module).collect())
+        modules(&self.directory)
     }
 }
 
+/// The paths of the modules in a build directory.
+fn modules(directory: &Path) -> Result<Vec<PathBuf>> {
+    let order = directory.join("modules.order");
+    let text = fs::read_to_string(&order).attempt_on("read", &order)?;
+    let module = |line| directory.join(Path::new(line).with_extension("ko"));
+    Ok(text.lines().map(module).collect())
+}
+
 /// Environment variables of the caller that would change the build.
-const MISLEADING: [&str; 10] = [
+const MISLEADING: [&str; 15] = [
     "MAKEFLAGS",
     "MFLAGS",
     "MAKELEVEL",
@@ -93,7 +98,15 @@ const MISLEADING: [&str; 10] = [
     "CC",
     "KBUILD_OUTPUT",
     "O",
+    "KCFLAGS",
+    "KAFLAGS",
+    "KCPPFLAGS",
+    "LOCALVERSION",
+    "LLVM_IAS",
 ];
+
+/// The file in a build directory that has the kernel's release.
+const RELEASE: &str = "include/config/kernel.release";
 
 /// The number of log lines that an error shows.
 const LINES: usize = 12;
@@ -130,7 +143,7 @@ pub fn build(tree: &Tree, target: Target, cache: &Cache, progress: Progress) -> 
         name.push_str("-uncounted");
     }
     let built = |directory: PathBuf, lock| {
-        let release = directory.join("include/config/kernel.release");
+        let release = directory.join(RELEASE);
         let release = fs::read_to_string(&release).attempt_on("read", &release)?;
         Ok(Built {
             directory,
@@ -145,6 +158,17 @@ pub fn build(tree: &Tree, target: Target, cache: &Cache, progress: Progress) -> 
     let lock = cache.lock(&name, progress)?;
     let directory = cache.path(&name);
     fs::create_dir_all(&directory).attempt_on("make the directory", &directory)?;
+    let requested = config::requested(arch, tree.version, variant, statistics);
+    let how = compiler.make(arch).join(" ");
+    let made_of = format!("{requested}{how}\n{}", compiler.versions(arch));
+    let record = Record::new(&directory, made_of);
+    let named = [arch.image(), ".config", RELEASE, "modules.order"];
+    let mut products: Vec<PathBuf> = named.map(|name| directory.join(name)).into();
+    products.extend(modules(&directory).unwrap_or_default());
+    if record.holds(&tree.path, &products) {
+        return built(directory, lock);
+    }
+    record.begin()?;
     let log = cache.path(&format!("{name}.log"));
     let mut log_file = File::create(&log).attempt_on("write", &log)?;
     let mut make = |arguments: &[&str]| {
@@ -153,16 +177,6 @@ pub fn build(tree: &Tree, target: Target, cache: &Cache, progress: Progress) -> 
         run(command, &log, &mut log_file, progress)
     };
 
-    let requested = config::requested(arch, tree.version, variant, statistics);
-    let record = Record::new(
-        &directory,
-        format!("{requested}{}", compiler.versions(arch)),
-    );
-    let products = [arch.image(), ".config", "modules.order"].map(|name| directory.join(name));
-    if record.holds(&tree.path, &products) {
-        return built(directory, lock);
-    }
-    record.begin()?;
     progress("configuring");
     let request = directory.join("requested.config");
     fs::write(&request, &requested).attempt_on("write", &request)?;
@@ -179,9 +193,9 @@ pub fn build(tree: &Tree, target: Target, cache: &Cache, progress: Progress) -> 
     built(directory, lock)
 }
 
-/// The record of a complete build: what it is made of beside its tree, in a file whose content is as old
-/// as the build's beginning and whose name is as old as its end. It spares make's look at every rule,
-/// which takes longer than many guests run.
+/// The record of a complete build: what it is made of beside its tree. The file is written when the build
+/// begins, and renamed when it ends, so its time of modification is the beginning, and its time of change
+/// the end. It spares make's look at every rule, which takes longer than many guests run.
 struct Record {
     made_of: String,
     path: PathBuf,
@@ -198,15 +212,19 @@ impl Record {
         }
     }
 
-    /// Whether these products are of the tree as it is. Changes are told by the times of inodes, which
-    /// no program sets; a file that went is a change of its directory.
+    /// Whether these products were made from the tree in its present state, by the times of change of both.
+    /// Removing a file changes its directory. What is behind a link to another tree is not known.
     fn holds(&self, tree: &Path, products: &[PathBuf]) -> bool {
         let changed = |found: &Metadata| (found.ctime(), found.ctime_nsec());
-        let Ok(record) = fs::metadata(&self.path) else {
+        let (Ok(record), Ok(tree)) = (fs::metadata(&self.path), tree.canonicalize()) else {
             return false;
         };
         let (begin, end) = ((record.mtime(), record.mtime_nsec()), changed(&record));
-        let mut files = WalkDir::new(tree)
+        let leads_out = |file: &DirEntry| {
+            let target = file.path_is_symlink().then(|| file.path().canonicalize());
+            matches!(target, Some(Ok(target)) if !target.starts_with(&tree))
+        };
+        let mut files = WalkDir::new(&tree)
             .into_iter()
             .filter_entry(|entry| entry.file_name() != ".git");
         fs::read_to_string(&self.path).is_ok_and(|made_of| made_of == self.made_of)
@@ -214,12 +232,15 @@ impl Record {
                 .iter()
                 .all(|product| fs::metadata(product).is_ok_and(|found| changed(&found) <= end))
             && files.all(|file| {
-                let found = file.and_then(|file| file.metadata());
-                found.is_ok_and(|found| changed(&found) < begin)
+                file.is_ok_and(|file| {
+                    let found = file.metadata();
+                    found.is_ok_and(|found| changed(&found) < begin) && !leads_out(&file)
+                })
             })
     }
 
-    /// Notes that a build begins. What changes while make runs may be in it or not.
+    /// Notes that a build begins. A file that changes while make runs may or may not be in the build, so
+    /// it counts as changed.
     fn begin(&self) -> Result<()> {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -376,7 +397,7 @@ mod tests {
         assert!(!Record::new(directory, "gcc 13".to_owned()).holds(tree, &products));
         fs::write(tree.join(".git/index"), "a commit changes no file").unwrap();
         assert!(record.holds(tree, &products));
-        let changes: [&dyn Fn(); 5] = [
+        let changes: [&dyn Fn(); 6] = [
             // An older file in place of another, as `cp -a` and `mv` leave it.
             &|| {
                 fs::write(&source, "2").unwrap();
@@ -387,12 +408,18 @@ mod tests {
             &|| fs::remove_file(tree.join("kernel/new.c")).unwrap(),
             &|| fs::write(&image, "another image").unwrap(),
             &|| fs::remove_file(&image).unwrap(),
+            &|| std::os::unix::fs::symlink("lock.c", tree.join("kernel/other.c")).unwrap(),
         ];
         for change in changes {
             change();
             assert!(!record.holds(tree, &products));
             make();
         }
+        std::os::unix::fs::symlink("/etc", tree.join("elsewhere")).unwrap();
+        tick();
+        record.begin().unwrap();
+        record.end().unwrap();
+        assert!(!record.holds(tree, &products));
     }
 
     #[test]

@@ -48,7 +48,10 @@ impl Compiler {
             (Self::Clang, _) => ["clang-19", "ld.lld-19"],
         };
         let version = |program: &str| {
-            let said = Command::new(program).arg("--version").output();
+            let said = Command::new(program)
+                .arg("--version")
+                .env("LC_ALL", "C")
+                .output();
             said.map_or_else(|_| Vec::new(), |said| said.stdout)
         };
         String::from_utf8_lossy(&programs.map(version).concat()).into_owned()

@@ -21,7 +21,7 @@ const HELP: &str = "\
 Sources come from the Debian package linux-source-VERSION, which apt fetches if it is not \
 installed. Sources and builds are kept in $LOCKWORKS_CACHE or ~/.cache/lockworks, 2.5 GB for each \
 version. A first build takes some minutes. Later builds compile only what has changed, and take a \
-second if nothing has.
+second if nothing has. To build anew, remove the build's directory there.
 
 Examples:
   lockworks kernel build --version 6.12
