@@ -151,11 +151,14 @@ pub fn hotspots<K: Ord>(sightings: &[Sighting], key: impl Fn(&Sighting) -> K) ->
 /// Hold time up to which a thread does nothing while it holds a lock, in nanoseconds.
 const NOTHING: u64 = 1000;
 
-/// The mean hold time in nanoseconds, without the longest one: in that the holder may have lost its CPU.
+/// The mean hold time in nanoseconds. Of several holds the longest is left out: during it the holder may
+/// have lost its CPU. A part of a site's counts has the longest hold of the site, so that may be more than
+/// all holds of the part.
 fn usual_hold(counts: &Counts) -> u64 {
-    match counts.acquisitions {
-        0 | 1 => counts.held_ns,
-        more => counts.held_ns.saturating_sub(counts.held_max_ns) / (more - 1),
+    let rest = counts.held_ns.checked_sub(counts.held_max_ns);
+    match (counts.acquisitions, rest) {
+        (4.., Some(rest)) => rest / (counts.acquisitions - 1),
+        (acquisitions, _) => counts.held_ns / acquisitions.max(1),
     }
 }
 
@@ -212,4 +215,27 @@ fn hotspot(group: &[&Sighting]) -> Hotspot {
         .map(|bits| u64::from(bits.count_ones()));
     hotspot.threads = bits.sum();
     hotspot
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_late_hold_of_several_is_no_work() {
+        let held = |times: &[u64]| Counts {
+            acquisitions: times.len() as u64,
+            held_ns: times.iter().sum(),
+            held_max_ns: times.iter().copied().max().unwrap_or(0),
+            ..Counts::default()
+        };
+        let late = 4_000_000;
+        assert_eq!(usual_hold(&held(&[200, 300, late, 100, 400])), 250);
+        assert!(usual_hold(&held(&[late, 100])) > NOTHING);
+        assert!(usual_hold(&held(&[late, late, 100, 100])) > NOTHING);
+        assert_eq!(usual_hold(&held(&[])), 0);
+        let holds = held(&[&[late][..], &[100_000; 99]].concat());
+        assert_eq!(usual_hold(&holds), 100_000);
+        assert!(usual_hold(&holds.part(0.1, 0.1)) > NOTHING);
+    }
 }

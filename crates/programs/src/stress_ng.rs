@@ -31,14 +31,14 @@ impl Program for StressNg {
 
     fn run(&self, runner: &Runner, clients: usize, size: Size) -> Result<LoadOutcome> {
         // Its threads take real-time priorities, at most 7/8 of the highest, and may keep every CPU. An
-        // instance that begins beside them would report a failure if it created no second thread in its
-        // time, so instances begin with the highest one.
-        let first: &[_] = if may_be_real_time() {
+        // instance that begins beside them may get no CPU in its time, and reports that as a failure to
+        // create threads. So instances begin with the highest priority.
+        let priority: &[_] = if may_be_real_time() {
             &["--sched", "rr", "--sched-prio", "99"]
         } else {
             &[]
         };
-        let per_second = stress(runner, "mutex", clients, size, first)?;
+        let per_second = stress(runner, "mutex", clients, size, priority)?;
         stress(runner, "pthread", clients, size, &["--pthread-max", "32"])?;
         Ok(LoadOutcome {
             results: "verified\n".to_string(),
