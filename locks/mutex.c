@@ -83,6 +83,7 @@
  * waiter, and, if it has no CPU for LW_MUTEX_RESERVED_FOR either, others for another
  * LW_MUTEX_PASSED_AFTER. Mutexes that share an entry of the table of times may delay each other's.
  * lw_mutex_trylock() passes over a head uncounted, and so does who has found the mutex left alone.
+ * An arriving thread has no place yet: others may come first for LW_MUTEX_OPEN_WAIT polls.
  * Correct without a free queue node.
  *
  * A waiter that is stopped (in a signal handler, say) holds up those behind it for 33 ms to 0.5 s:
@@ -130,8 +131,10 @@
 #ifndef LW_MUTEX_OPEN_WAIT
 /* Polls of an arriving thread before it queues behind a head that does not run... */
 #define LW_MUTEX_OPEN_WAIT 500
+/* ...whether it polls also while that head starves, rather than queue at once... */
+#define LW_MUTEX_STARVED_WAIT false
 #endif
-/* ...and of one that has PENDING, before the next may have it. */
+/* ...and polls of one that has PENDING, before the next may have it. */
 #define LW_MUTEX_OPEN_POLLS 100
 /* Polls for which a free mutex is left to a waiter that polls: after that, it may not run. */
 #define LW_MUTEX_REFUSAL 24
@@ -724,6 +727,7 @@ static bool lw_mutex_nodeless(struct lw_mutex *mutex, const struct lw_wait_limit
 static bool lw_mutex_compete(struct lw_mutex_waiter *me)
 {
 	uint32_t val, spin = me->spin, spun = 0;
+	bool left; /* to a head that starves */
 
 	do {
 		if (lw_mutex_pending(me->word, spin))
@@ -742,7 +746,9 @@ static bool lw_mutex_compete(struct lw_mutex_waiter *me)
 		}
 		spin = LW_MUTEX_OPEN_POLLS;
 		spun += spin;
-		lw_await_ne_bounded(&me->word->val, LW_PENDING, LW_PENDING, spin);
+		left = LW_MUTEX_STARVED_WAIT && !(val & LW_PENDING);
+		lw_await_ne_bounded(&me->word->val, left ? ~0u : LW_PENDING,
+				    left ? val : LW_PENDING, spin);
 	} while (!lw_mutex_steal(me->word));
 	return true;
 }

@@ -40,7 +40,8 @@
 /*
  * The successor of the queue head polls the lock after twice this number of polls of its own node.
  * Each further waiter polls the lock half as often as the one before it, up to a number of places.
- * So the lock is polled about as often with a long queue as with a short one.
+ * So the lock is polled about as often with a long queue as with a short one, but for the first
+ * looks of waiters that only spin.
  */
 #define LW_UNFAIR_CHECK 64
 /* No variable: in a check it is the constant 1, so that no place is chosen. */

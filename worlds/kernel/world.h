@@ -95,11 +95,12 @@
 /* Waiters of the mutex park if a guest has chosen that. Waiters of pv always may. */
 #define lw_waiters_park() (guest_spinlock == GUEST_SPINLOCK_PV_MUTEX)
 /*
- * A head that was kicked gets a CPU only when the host gives its virtual CPU one. Arrivals that
- * queued behind it meanwhile would halt, one after the other, until CPUs idle. So they poll for
- * some slices.
+ * A halted head runs only when it is kicked and the host gives its virtual CPU a CPU. Arrivals that
+ * queued behind it meanwhile would halt, one after the other, until the host has an idle CPU. So
+ * they poll for some time slices of the host, also while the head starves.
  */
-#define LW_MUTEX_OPEN_WAIT (1u << 20)
+#define LW_MUTEX_OPEN_WAIT    (1u << 20)
+#define LW_MUTEX_STARVED_WAIT true
 /* A halted CPU is kicked by its number, which readers do not know. */
 #define lw_writers_park() false
 
