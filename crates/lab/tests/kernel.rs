@@ -245,7 +245,9 @@ fn make(tree: &Path, objects: &Path, arguments: &[&str]) -> Command {
     make.arg("-C")
         .arg(tree)
         .arg(format!("O={}", objects.display()))
-        .args(arguments);
+        .args(arguments)
+        // `make -s` must not silence this one.
+        .env_remove("MAKEFLAGS");
     make
 }
 
