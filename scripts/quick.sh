@@ -140,7 +140,7 @@ build_tools() {
 }
 
 mapfile -t files < <(if [[ $only ]]; then find locks -name "$only.[ch]"; else changed; fi)
-if [[ $only ]] && ! all_locks | grep -qx "$only"; then
+if [[ $only ]] && ! all_locks | grep -x "$only" >/dev/null; then
 	echo "quick: '$only' is not a lock; ${lists[0]} lists them" >&2
 	exit 2
 fi

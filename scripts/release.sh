@@ -50,7 +50,7 @@ for part in cli:lockworks-cli lockworks:lockworks; do
 	sed -i "s|$unpacked/$name/||g" "$unpacked/$name/crates/${part%:*}/${part#*:}.cdx.json"
 done
 # Nor does it know the script.
-echarts=$(grep -oE 'version="[0-9.]+"' crates/ui/src/plot/echarts.min.js | head -1 | cut -d'"' -f2)
+echarts=$(grep -oE 'version="[0-9.]+"' crates/ui/src/plot/echarts.min.js | sed -n 1p | cut -d'"' -f2)
 
 out=$PWD/build/release
 rm -rf "$out"

@@ -129,7 +129,7 @@ if [[ ${1-} = crate ]]; then
 	# With a target that has no operating system, and so no std.
 	target=x86_64-unknown-none
 	install=(rustup toolchain install "$2" --profile minimal --target "$target" --no-self-update)
-	if ! rustup target list --toolchain "$2" --installed 2>/dev/null | grep -q "^$target$"; then
+	if ! rustup target list --toolchain "$2" --installed 2>/dev/null | grep "^$target$" >/dev/null; then
 		echo "setup: installing Rust $2 beside that of this machine"
 		"${install[@]}" || {
 			echo "setup: missing, to be installed first: Rust $2, by ${install[*]}" >&2

@@ -12,7 +12,7 @@ fail() {
 built=$1
 work=$(mktemp -d)
 trap 'umount -q "$work/root/proc" 2>/dev/null || true; rm -rf "$work"' EXIT
-! readelf --program-headers "$built/bin/lockworks" | grep -q INTERP || fail "$built/bin/lockworks needs a loader"
+! readelf --program-headers "$built/bin/lockworks" | grep INTERP >/dev/null || fail "$built/bin/lockworks needs a loader"
 
 root=$work/root
 mkdir -p "$root/tmp" "$root/proc" "$root/sys"

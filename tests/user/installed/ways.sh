@@ -12,9 +12,9 @@ use() {
 	"$1/latencies" >/dev/null
 	"$1/queue" >/dev/null
 	if [[ $2 = shared ]]; then
-		ldd "$1/latencies" | grep -q 'liblockworks\.so\.0 => /' || fail "$1/latencies: has no shared library"
+		ldd "$1/latencies" | grep 'liblockworks\.so\.0 => /' >/dev/null || fail "$1/latencies: has no shared library"
 	else
-		! ldd "$1/latencies" | grep -q liblockworks || fail "$1/latencies: has a shared library"
+		! ldd "$1/latencies" | grep liblockworks >/dev/null || fail "$1/latencies: has a shared library"
 	fi
 }
 fail() {
@@ -101,7 +101,7 @@ way_archive-cmake() {
 	use "$work/examples" shared
 	configure "$work/examples-static" -DLOCKWORKS=lockworks::static
 	use "$work/examples-static" static
-	PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --libs lockworks | grep -q "$prefix/lib" ||
+	PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --libs lockworks | grep "$prefix/lib" >/dev/null ||
 		fail 'pkg-config does not find the library that CMake has installed'
 	# As a part of another project.
 	unpack "$tree"
