@@ -727,7 +727,7 @@ static bool lw_mutex_nodeless(struct lw_mutex *mutex, const struct lw_wait_limit
 static bool lw_mutex_compete(struct lw_mutex_waiter *me)
 {
 	uint32_t val, spin = me->spin, spun = 0;
-	bool left; /* to a head that starves */
+	bool any; /* any change of the word ends the wait, not only that of PENDING */
 
 	do {
 		if (lw_mutex_pending(me->word, spin))
@@ -746,9 +746,9 @@ static bool lw_mutex_compete(struct lw_mutex_waiter *me)
 		}
 		spin = LW_MUTEX_OPEN_POLLS;
 		spun += spin;
-		left = LW_MUTEX_STARVED_WAIT && !(val & LW_PENDING);
-		lw_await_ne_bounded(&me->word->val, left ? ~0u : LW_PENDING,
-				    left ? val : LW_PENDING, spin);
+		any = LW_MUTEX_STARVED_WAIT && !(val & LW_PENDING);
+		lw_await_ne_bounded(&me->word->val, any ? ~0u : LW_PENDING, any ? val : LW_PENDING,
+				    spin);
 	} while (!lw_mutex_steal(me->word));
 	return true;
 }
